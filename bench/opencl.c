@@ -153,6 +153,7 @@ static double bare_calls(uint64_t n) {
 
 /* ---- products ---------------------------------------------------------------------------- */
 
+#ifdef HAVE_CLBLAST
 static struct {
     int64_t m, n, k;
     bool turned; /* the right factor lies with k innermost, as a linear layer's weight does */
@@ -177,7 +178,6 @@ static double product_here(uint64_t n) {
     return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
 }
 
-#ifdef HAVE_CLBLAST
 static double product_of_clblast(uint64_t times) {
     static cl_mem memory[3];
     size_t m = (size_t)product.m, n = (size_t)product.n, k = (size_t)product.k;

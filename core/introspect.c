@@ -98,8 +98,8 @@ static void describe(const tn_op *op, void (*fn)(const tn_op_info *info, void *u
         .kernel = kernel ? kernel->name : "",
         .gradient = gradient_name(op),
         .has_decomposition =
-            kernel &&
-            (info ? info->run != NULL : handler_of(op, TN_KEY_BACKEND) != tni_backend_handler),
+            kernel && (info ? info->run && !info->run_for_integers
+                            : handler_of(op, TN_KEY_BACKEND) != tni_backend_handler),
         .in_small_set = kernel && kernel->small,
         .function = info ? info->call : "",
         .form = form_name(schema),

@@ -133,8 +133,9 @@ tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype
     const tni_op_info *info = tni_info(op);
     if (tni_kernel_or_nothing == args)
         return TNI_NOT_SUPPORTED;
-    tni_note(info->run ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
-    if (!info->run)
+    bool decomposes = tni_decomposes(info, dtype);
+    tni_note(decomposes ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
+    if (!decomposes)
         return tni_fallback(op, device, dtype, args, rets);
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;

@@ -318,7 +318,7 @@ static tn_status run(tni_build *b, tn_cell *rets) {
         if (status != TNI_NOT_SUPPORTED)
             return status;
     }
-    if (b->too_far && !b->info->run)
+    if (b->too_far && !tni_decomposes(b->info, b->types[0]))
         return tni_build_fail(
             b, TN_ERR_UNSUPPORTED,
             "the kernel of %s counts elements in 32 bits and cannot take a tensor "

@@ -53,28 +53,34 @@ typedef tn_status (*tni_run_fn)(const tn_cell *args, tn_cell *rets);
 typedef struct tni_op_info {
     const char *name; /* "add_.Tensor" */
     const char *schema;
-    const char *call;     /* how messages name it: "tn_add_" */
-    uint8_t kind;         /* tni_op_kind */
-    uint8_t form;         /* tni_op_form */
-    uint8_t type_rule;    /* tni_type_rule */
-    uint8_t n_outs;       /* tensors it returns */
-    int16_t kernel;       /* row of the kernel operator, or -1 */
-    uint8_t cross_device; /* 1: arguments may be on different devices */
-    uint8_t multi_view;   /* 1: a view with several outputs */
-    uint8_t wide;         /* 1: `run` rounds at several steps: halves pass through it as f32 */
-    uint16_t written;     /* mask of arguments that are written */
+    const char *call;         /* how messages name it: "tn_add_" */
+    uint8_t kind;             /* tni_op_kind */
+    uint8_t form;             /* tni_op_form */
+    uint8_t type_rule;        /* tni_type_rule */
+    uint8_t n_outs;           /* tensors it returns */
+    int16_t kernel;           /* row of the kernel operator, or -1 */
+    uint8_t cross_device;     /* 1: arguments may be on different devices */
+    uint8_t multi_view;       /* 1: a view with several outputs */
+    uint8_t wide;             /* 1: `run` rounds at several steps: halves pass through it as f32 */
+    uint8_t run_for_integers; /* 1: `run` is a decomposition of integers alone */
+    uint16_t written;         /* mask of arguments that are written */
     /* For each kernel argument the operator's argument that fills it, or TNI_ARG_CONSTANT + i for
      * constants[i]; set by `infer` where it is TNI_ARG_INFERRED. */
     uint8_t kernel_args[TNI_MAX_ARGS];
     tn_cell constants[2];
     const tni_choices *choices; /* NULL: no string argument */
     tni_infer_fn infer;         /* GENERAL with a kernel */
-    tni_run_fn run; /* VIEW, COMPOSITE; else the decomposition, NULL for the small set */
+    tni_run_fn run; /* VIEW, COMPOSITE; else the decomposition, NULL where there is none */
     const tni_derivative *derivative; /* NULL: composite (differentiates through), or none */
     bool not_differentiable;          /* outputs never need a gradient: comparisons, indices */
 } tni_op_info;
 
 enum { TNI_ARG_CONSTANT = 32, TNI_ARG_INFERRED = 64 };
+
+/* Has an operator that has a kernel a decomposition for elements of `dtype`? */
+static inline bool tni_decomposes(const tni_op_info *info, tn_dtype dtype) {
+    return info->run && (!info->run_for_integers || !tni_is_float(dtype));
+}
 
 static inline const tni_op_info *tni_info(const tn_op *op) {
     return op->info;

@@ -79,6 +79,45 @@ tn_status tni_infer_bmm(tni_build *b) {
     return TN_OK;
 }
 
+/* A product of integers as pointwise products and their sums, which no order of them changes: as many
+ * columns of self at a time as keep the products small. */
+tn_status tni_run_bmm(const tn_cell *args, tn_cell *rets) {
+#ifdef TNI_HARD
+    enum { AT_ONCE = 4 };
+#else
+    enum { AT_ONCE = 1 << 22 };
+#endif
+
+    tn_tensor *self = tni_arg_tensor(&args[0]), *mat2 = tni_arg_tensor(&args[1]);
+    int64_t inner = self->sizes[2], results = self->view.numel / inner * mat2->sizes[2];
+    int64_t most = results < AT_ONCE ? AT_ONCE / results : 1;
+    tni_temps tmp = {0};
+    tn_tensor *out = NULL;
+    for (int64_t first = 0; first < inner; first += most) {
+        int64_t n = inner - first < most ? inner - first : most;
+        tni_temps step = {0};
+        tn_tensor *x = tni_own(&step, tni_narrow(self, 2, first, n));
+        tn_tensor *y = tni_own(&step, tni_narrow(mat2, 1, first, n));
+        x = tni_own(&step, tni_unsqueeze(x, 2)); /* [B, M, 1, n] */
+        y = tni_own(&step, tni_unsqueeze(tni_own(&step, tni_transpose(y, 1, 2)), 1));
+        tn_tensor *part =
+            tni_sum_dim(tni_own(&step, tni_mul(x, y)), TN_SHAPE(-1), false, self->view.dtype);
+        out = !out ? tni_own(&tmp, part) : tni_add_(out, tni_own(&step, part), tn_int(1));
+        tni_temps_finish(&step);
+        if (!out)
+            break;
+    }
+    return tni_temps_return(&tmp, out, rets);
+}
+
+tn_status tni_run_mm(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[0]), 0));
+    tn_tensor *y = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[1]), 0));
+    tn_tensor *product = tni_own(&tmp, tni_bmm(x, y));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_select(product, 0, 0)), rets);
+}
+
 /* addmm(self, mat1, mat2, beta, alpha) */
 tn_status tni_infer_addmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);

@@ -121,6 +121,8 @@ static cl_int bridge_to(tn_stream_impl *stream, cl_event mark, cl_event *out) {
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_status status = ocl_check_lost(stream->device);
     if (status == TN_OK)
+        status = ocl_check_lost(event->device);
+    if (status == TN_OK)
         status = ocl_check_not_capturing(stream, "waiting for an event");
     if (status != TN_OK)
         return status;

@@ -152,6 +152,8 @@ static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_instance *self = event->device->self;
     tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
     if (status == TN_OK)
+        status = sim_check_lost(event->device);
+    if (status == TN_OK)
         status = sim_check_capture(stream, "event wait");
     if (status != TN_OK)
         return status;

@@ -35,21 +35,23 @@
  *   dtype, cell tag, layout       never sent to a side that did not declare it
  *   operator                      the record is skipped and counted
  *
- * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
- * should call host->fail with a message that says what went wrong and what the user can do; the
- * host copies the message at once and adds plugin, device and operator. No error object crosses.
- * What a call gives through a pointer holds on TN_OK alone; after a failure it is as it was, or
- * cleared. A call that failed has taken nothing: no memory, handle or charge is left of it.
- * TN_ERR_DEVICE_LOST comes before every other answer: where a device is gone, each call on it that
- * can fail says so, queries with work left and those of events included. A lost device may be
- * closed and opened again.
+ * Errors: a function that can fail returns a tn_status. Before it returns an error it calls, on the
+ * thread that called it, host->fail with a message that says what went wrong and what the user can
+ * do, unless its contract says that none is needed; the host copies the message at once and adds
+ * plugin, device and operator. No error object crosses. What a call gives through a pointer holds on
+ * TN_OK alone; after a failure it is as it was, or cleared. A call that failed has taken nothing: no
+ * memory, handle or charge is left of it. TN_ERR_DEVICE_LOST comes before every other answer: where
+ * a device is gone, each call on it that can fail says so, queries with work left and those of
+ * events included, and of a call with two devices where either is. Other devices go on: what waits
+ * there for a lost one waits no longer. A lost device may be closed and opened again.
  *
- * Loading the object and every call leave the calling thread's floating-point environment, signal
- * mask, name and what a driver keeps per thread (a current context) as they found them, and so the
- * process's locale, working directory, signal handlers, umask, environment variables, timers and
- * priority, and lower none of its limits. Nothing is written to standard output: what a plugin has
- * to say goes to host->log_message. The process may end without shutdown: then threads of the plugin
- * may run while its static objects are destroyed, and must bear it.
+ * Loading the object and every call leave the calling thread's floating-point modes (flags that
+ * arithmetic raises may stay raised), signal mask, name and what a driver keeps per thread (a
+ * current context) as they found them, and so the process's locale, working directory, signal
+ * handlers, umask, environment variables, timers and priority, and lower none of its limits.
+ * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
+ * process may end without shutdown: then threads of the plugin may run while its static objects are
+ * destroyed, and must bear it.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
@@ -99,7 +101,7 @@ extern "C" {
 #endif
 
 /* Is `member` inside the struct that `p` points to, as its writer knew it? Members of version 1.0
- * need no question. */
+ * need no question: no struct is shorter. */
 #define TN_HAS(p, type, member) \
     ((p)->struct_size >= offsetof(type, member) + TN_SIZEOF_MEMBER(type, member))
 
@@ -229,7 +231,7 @@ typedef struct tn_tensor_view {
     int32_t rank;
     const int64_t *sizes;   /* [rank] */
     const int64_t *strides; /* [rank]; NULL where layout is not 0 */
-    uint32_t layout;        /* 0 strided; other values name prepacked formats of an extension */
+    uint32_t layout;        /* 0 strided; other values are for formats of later versions */
     uint32_t reserved;      /* 0 */
 } tn_tensor_view;
 
@@ -334,7 +336,8 @@ typedef struct tn_allocation {
 typedef struct tn_memory_info {
     uint64_t struct_size;
     uint64_t total_bytes; /* 0 when unknown */
-    uint64_t free_bytes;  /* what alloc can still give out, in the driver's units; 0 when unknown */
+    uint64_t free_bytes;  /* what alloc can still give out, in the driver's units, whoever has the
+                             rest; 0 when unknown */
 } tn_memory_info;
 
 /* Raw memory of one device. The core caches, splits and reuses allocations; the plugin need not.
@@ -348,8 +351,8 @@ typedef struct tn_memory_info {
 typedef struct tn_memory_ops {
     uint64_t struct_size;
 
-    /* Serves `allocation`, whose `out` members are set on success alone. Fails with
-     * TN_ERR_OUT_OF_MEMORY and no side effect. [any-thread] [device open] [required] */
+    /* Serves `allocation`. Fails with TN_ERR_OUT_OF_MEMORY and no side effect. [any-thread] [device
+     * open] [required] */
     tn_status (*alloc)(tn_device_impl *device, tn_allocation *allocation);
 
     /* Frees an allocation, never 0, that alloc gave in `space`, with what the plugin keeps for it
@@ -381,8 +384,8 @@ typedef struct tn_memory_ops {
                       uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 
     /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the
-     * core has made `stream` wait for the source. Absent or TN_ERR_UNSUPPORTED: the core stages
-     * through the host. [any-thread] [device open] [optional] */
+     * core has made `stream` wait for the source. Absent or TN_ERR_UNSUPPORTED, which needs no
+     * message: the core stages through the host. [any-thread] [device open] [optional] */
     tn_status (*copy_peer)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                            uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                            uint64_t src_offset, uint64_t bytes);
@@ -403,20 +406,22 @@ typedef struct tn_memory_ops {
 typedef struct tn_stream_ops {
     uint64_t struct_size;
 
-    /* A new in-order queue. `priority`: any number, 0 normal, less is more urgent; a hint, brought
-     * into the range that the device has. It has room for 512 commands at least; when it is full,
-     * queueing more may wait until there is room again. [any-thread] [device open] [required] */
+    /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
+     * is more urgent; a hint, brought into the range that the device has. It has room for 512
+     * commands at least; when it is full, queueing more may wait until there is room again.
+     * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
-    /* Frees a queue; work still in it is finished first, for which the call may wait. [any-thread]
+    /* Frees a queue; work still in it is finished first, behind all that it waits for, for which
+     * the call may wait. [any-thread]
      * [device open] [required] */
     void (*destroy)(tn_stream_impl *stream);
 
-    /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
-     * first error of work queued since the last query or synchronize that reported one, with the
-     * message of that one; of several the others are dropped. An error is reported once, and by
-     * nothing but these two; work behind it still runs. Never blocks. [any-thread] [device open]
-     * [required] */
+    /* TN_OK: all work is done, waits for events included; TN_NOT_READY: not yet, also when an error
+     * is known already; else the first error of work queued since the last query or synchronize
+     * that reported one, with the message of that one; of several the others are dropped. An error
+     * is reported once, and by nothing but these two; work behind it still runs. Never blocks.
+     * [any-thread] [device open] [required] */
     tn_status (*query)(tn_stream_impl *stream);
 
     /* Waits until all work queued so far is done; reports errors as query does. [any-thread]
@@ -457,9 +462,10 @@ typedef struct tn_event_ops {
     tn_status (*synchronize)(tn_event_impl *event);
 
     /* Device time in nanoseconds between the points that two events of one device recorded, both
-     * made with TN_EVENT_TIMING; negative when `end` was passed first. TN_ERR_STATE when one was made
-     * without it, is not complete, or was never recorded, and for events of two devices.
-     * [any-thread] [device open] [optional] */
+     * made with TN_EVENT_TIMING, right to a microsecond or a thousandth, also when a day lies
+     * between; negative when `end` was passed first. TN_ERR_STATE when one was made without it, is
+     * not complete, or was never recorded, and for events of two devices. [any-thread] [device
+     * open] [optional] */
     tn_status (*elapsed)(tn_event_impl *start, tn_event_impl *end, double *out_ns);
 } tn_event_ops;
 
@@ -478,8 +484,8 @@ typedef struct tn_call {
     uint32_t n_outs;
     tn_memory workspace;       /* what prepare asked for, or 0 */
     uint64_t workspace_offset; /* a multiple of the device's alignment */
-    uint64_t workspace_bytes;
-    uint64_t cookie; /* of prepare, else 0 */
+    uint64_t workspace_bytes;  /* as prepare said */
+    uint64_t cookie;           /* of prepare, else 0 */
 } tn_call;
 
 /* What a kernel takes beyond the plainest case. A flag widens what the core may send or count on:
@@ -529,23 +535,24 @@ typedef struct tn_kernel {
     void *user;                           /* handed back in tn_call.user */
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
-     * index out of range, found on the device, must not touch memory: it sets the stream's error,
-     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. TN_ERR_UNSUPPORTED,
-     * with nothing queued and nothing written, passes the record over, and needs no message. Stays
-     * within workspace_bytes. Gets by with 1 MiB of the calling thread's stack. [any-thread]
-     * [device open] [required] */
+     * index out of range, found on the device, reaches no memory (what the outputs hold is open):
+     * it sets the stream's error, reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or
+     * synchronize. TN_ERR_UNSUPPORTED, with nothing queued and nothing written, passes the record
+     * over, and needs no message. Stays within workspace_bytes. Gets by with 1 MiB of the calling
+     * thread's stack. [any-thread] [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
      * looks at no memory. `call->outs` is set; stream and memory handles may be 0, the workspace is
-     * not there yet. TN_OK or TN_ERR_UNSUPPORTED, which needs no message. [any-thread] [device open]
-     * [optional] */
+     * not there yet. TN_OK or TN_ERR_UNSUPPORTED, which needs no message. [any-thread] [device
+     * open] [optional] */
     tn_status (*supports)(const tn_call *call);
 
     /* The call is about to be made and all of it is valid but for the workspace: says in `out` what
-     * `run` needs. `run` follows on this thread with out->cookie in call->cookie and what the
-     * cookie stands for is used up; where it does not follow (no memory for the workspace),
-     * `abandon` does. TN_ERR_UNSUPPORTED passes the record over, and needs no message. [any-thread]
+     * `run` needs. `run` follows on this thread, other calls perhaps between them, with out->cookie
+     * in call->cookie and what the cookie stands for is used up; where it does not follow (no
+     * memory for the workspace), `abandon` does. `run` is never called without it.
+     * TN_ERR_UNSUPPORTED, now or always, passes the record over, and needs no message. [any-thread]
      * [device open] [optional] */
     tn_status (*prepare)(const tn_call *call, tn_plan *out);
 
@@ -560,7 +567,8 @@ typedef enum tn_device_property {
                                        shutdown of the instance */
     TN_PROP_ALIGNMENT = 1,      /* I64: alignment of allocations in bytes, a power of two [64] */
     TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, not more than the
-                                       device has; 0 = no limit but that [0] */
+                                       device has: no more is asked for in one, and so much may be
+                                       out of memory; 0 = no limit but that [0] */
     TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors, at least 1; for information [1] */
     TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy
                                        [TN_DTYPES_ALL] */
@@ -589,8 +597,8 @@ typedef struct tn_device_ops {
      * init] [required] */
     tn_status (*count)(tn_instance *self, uint32_t *out_count);
 
-    /* Opens device `index`; TN_ERR_DEVICE, with *out_device NULL, when there is none of that index.
-     * [one-thread] [plugin init] [required] */
+    /* Opens device `index`, which this instance has not open; TN_ERR_DEVICE, with *out_device NULL,
+     * when there is none of that index. [one-thread] [plugin init] [required] */
     tn_status (*open)(tn_instance *self, uint32_t index, tn_device_impl **out_device);
 
     /* Closes a device; its streams, events and memory were released before. [one-thread]
@@ -598,13 +606,14 @@ typedef struct tn_device_ops {
     void (*close)(tn_device_impl *device);
 
     /* A tn_device_property of device `index`, which is below the count, open or not.
-     * TN_ERR_UNSUPPORTED: the default, given in brackets above, holds, and *out_value is left alone.
-     * Another thread may be in count or open. [any-thread] [plugin init] [required] */
+     * TN_ERR_UNSUPPORTED: the default, given in brackets above, holds, *out_value is left alone,
+     * and no message is needed. The same each time until shutdown. Another thread may be in count
+     * or open. [any-thread] [plugin init] [required] */
     tn_status (*property)(tn_instance *self, uint32_t index, int32_t property, tn_cell *out_value);
 
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
-     * once per record when a device is opened; TN_OK or TN_ERR_UNSUPPORTED. Absent: every device runs
-     * every kernel. [one-thread] [device open] [optional] */
+     * once per record when a device is opened; TN_OK or TN_ERR_UNSUPPORTED, without a message.
+     * Absent: every device runs every kernel. [one-thread] [device open] [optional] */
     tn_status (*accepts)(tn_device_impl *device, const tn_kernel *kernel);
 
     const tn_memory_ops *memory;  /* required */
@@ -632,15 +641,15 @@ typedef struct tn_plugin {
 
     /* Starts the plugin. `path` is the real path of its shared object, or NULL when linked
      * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown,
-     * and while other instances live: a process may have several hosts that use the same object, each
-     * from its own threads, and what one does the others cannot see. `*out_self` is not NULL and no
-     * other plugin's. Must not call back into Tenon but through `host`. [one-thread] [loaded]
-     * [required] */
+     * and while other instances live: a process may have several hosts that use the same object,
+     * each from its own threads, and what one does the others cannot see. `*out_self` is not NULL
+     * and no other plugin's. Must not call back into Tenon but through `host`. [one-thread]
+     * [loaded] [required] */
     tn_status (*init)(const tn_host *host, const char *path, tn_instance **out_self);
 
-    /* Ends it; all devices were closed. When it returns no thread that the plugin started runs and no
-     * process that it started is left; what a runtime below it keeps for good does not grow from one
-     * init to the next. [one-thread] [plugin init] [required] */
+    /* Ends it; all devices were closed. When it returns no thread that the plugin started runs and
+     * no process that it started is left; what a runtime below it keeps for good does not grow from
+     * one init to the next. [one-thread] [plugin init] [required] */
     void (*shutdown)(tn_instance *self);
 
     const tn_device_ops *devices;    /* required */
@@ -669,9 +678,9 @@ typedef struct tn_plugin {
 
 typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
 
-/* Returns the plugin's table, or NULL when it cannot work with `host`. What it returned, and all that
- * is reached from there, stays as it is while the object is mapped. Pure, cheap, repeatable: no
- * hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
+/* Returns the plugin's table, or NULL when it cannot work with `host`. What it returned, and all
+ * that is reached from there, stays as it is while the object is mapped. Pure, cheap, repeatable:
+ * no hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
 /* ---- layout, checked wherever this header is compiled ------------------------------------ */

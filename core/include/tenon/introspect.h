@@ -43,7 +43,7 @@ typedef struct tn_op_info {
     const char *kernel;   /* the kernel operator a plugin implements for it; "" for none */
     const char *gradient; /* "formula", "composite" (through what it calls), "none" (its results
                              never need one), "missing" (backward fails, by name) */
-    bool has_decomposition; /* runs by other operators where a device has no kernel */
+    bool has_decomposition; /* in each dtype: runs by others where a device has no kernel */
     bool in_small_set;      /* its kernel is one of those every device must have */
     const char *function;   /* of tenon/ops.h: "tn_add"; "" for an operator of a program. What its
                                parameters are follows from `args`, as the first comment there says */

@@ -209,6 +209,8 @@ class CoreEmitter:
             fields.append(".multi_view = 1")
         if is_wide(entry):
             fields.append(".wide = 1")
+        if entry.get("run_for") == "integers":
+            fields.append(".run_for_integers = 1")
         kernel = entry.get("kernel")
         if kernel:
             fields.append(f".kernel = TNI_KERNEL_{kernel}")

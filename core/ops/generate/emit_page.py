@@ -31,7 +31,8 @@ def runs(entry, small):
     if entry["kind"] == "composite":
         return f"composite: {others}"
     kernel = f"{entry['kind']}, kernel `{entry['kernel']}`" + (" (small set)" if entry["kernel"] in small else "")
-    return kernel + (f"; else {others}" if run else "")
+    of = " of integers" if entry.get("run_for") else ""
+    return kernel + (f"; else{of} {others}" if run else "")
 
 
 def gradient(entry):

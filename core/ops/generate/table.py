@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import schema as schemas
 
-FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
+FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "run_for", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
           "why_not_second", "tolerance", "check", "wide", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")

@@ -1,4 +1,4 @@
-/* Batched matrix product.
+/* Batched matrix product of floats; like most units for it, it knows no integers.
  *
  *     for a block of 64 rows, for a strip of 8 columns:       carry [64, 8], wide
  *         for a block of 256 of K:                            panel [256, 8] of mat2, packed
@@ -79,10 +79,9 @@ static inline int64_t least(int64_t a, int64_t b) {
     }
 
 SIM_FLOAT_TYPES(BMM, bmm, double)
-SIM_INT_TYPES(BMM, bmm, uint64_t)
 
 const sim_kernel sim_kernel_bmm = {
-    .record = {SIM_RECORD(bmm, TN_DTYPES_NUMBER)},
+    .record = {SIM_RECORD(bmm, TN_DTYPES_FLOAT)},
     .signature = "TT>T",
-    .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, bmm)},
+    .compute = {SIM_FLOAT_TYPES(SIM_COMPUTE, bmm)},
 };

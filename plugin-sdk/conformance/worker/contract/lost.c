@@ -163,6 +163,9 @@ static void call_everything(scene *n) {
         LOST(n, events->elapsed(n->start, n->start, &ns), "elapsed");
     if (n->has_kernel)
         LOST(n, tc_call_placed(&n->placed), "run of a kernel");
+    if (n->other.stream)
+        LOST(n, events->wait(n->other.stream, n->start),
+             "wait of another device's stream for an event");
 }
 
 /* Others go on, and the device comes back when it is closed and opened again. */
@@ -218,7 +221,12 @@ static void lost_at_work(tc_contract *k) {
             status = events->record(n.event, n.stream);
         if (status == TN_OK)
             status = events->wait(s->stream, n.event);
+        if (status == TN_OK && n.other.stream)
+            status = events->wait(n.other.stream, n.event);
         if (status == TN_OK || status == TN_ERR_DEVICE_LOST) {
+            if (n.other.stream)
+                tc_must(k, TNP_DEVICE_LOST_FAILS, s->ops->streams->synchronize(n.other.stream),
+                        "synchronize of a stream that waits for an event of another, lost device");
             LOST(&n, s->ops->streams->synchronize(s->stream),
                  "synchronize of a stream that waits for work");
             LOST(&n, events->synchronize(n.event), "synchronize of an event behind work");

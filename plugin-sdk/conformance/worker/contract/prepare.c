@@ -104,6 +104,39 @@ static void many_times(tc_contract *k, const tn_kernel *kernel, const tc_reached
         tc_unplace(&p->placed);
 }
 
+/* ---- another call between prepare and run ------------------------------------------------ */
+
+static bool runs(tc_contract *k, prepared *p) {
+    return tc_must(k, TNP_KERNEL_WORKSPACE, tc_run_placed(&p->placed), p->call.record->op);
+}
+
+/* Two calls of one thread, both prepared before either runs: in their order, and the second one first. */
+static void between(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
+    prepared *p = tc_arena_array(&k->arena, 2, sizeof *p);
+    const char *second = reached->lines[reached->lines[1] ? 1 : 0];
+    if (!p) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
+        return;
+    }
+    memset(p, 0, 2 * sizeof *p);
+    if (place(k, kernel, reached->lines[0], 0, &p[0]) && place(k, kernel, second, 100, &p[1]))
+        for (int first = 0; first < 2 && !tc_failed(k); first++) {
+            bool both = tc_prepare_placed(&p[0].placed) == TN_OK;
+            if (both && tc_prepare_placed(&p[1].placed) != TN_OK) {
+                tc_abandon_placed(&p[0].placed);
+                both = false;
+            }
+            if (!both || !runs(k, &p[first]) || !runs(k, &p[1 - first]))
+                break;
+            tc_subject_sync(k->subject);
+            for (int i = 0; i < 2; i++)
+                check(k, &p[i], TNP_KERNEL_WORKSPACE, "two calls prepared before either runs");
+        }
+    tc_subject_sync(k->subject);
+    for (int i = 0; i < 2; i++)
+        tc_unplace(&p[i].placed);
+}
+
 /* ---- several threads --------------------------------------------------------------------- */
 
 enum { THREADS = 4, CALLS = 12 };
@@ -203,14 +236,15 @@ static void each_record(tc_contract *k, void (*try)(tc_contract *k, const tn_ker
 }
 
 static void prepare(tc_contract *k) {
-    if (strcmp(tc_contract_word(k, "how"), "threads") == 0)
-        each_record(k, threads);
-    else
-        each_record(k, many_times);
+    const char *how = tc_contract_word(k, "how");
+    each_record(k, strcmp(how, "threads") == 0   ? threads
+                   : strcmp(how, "between") == 0 ? between
+                                                 : many_times);
 }
 
 const tc_contract_row tc_prepare_rows[] = {
     {"kernel-prepare", "how=abandon", TC_SMOKE, prepare},
+    {"kernel-prepare", "how=between", TC_SMOKE, prepare},
     {"kernel-prepare", "how=threads", TC_SMOKE, prepare},
     {0},
 };

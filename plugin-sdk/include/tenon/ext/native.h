@@ -1,10 +1,9 @@
 /* tenon/ext/native.h: extension "tenon.native/1", offered by plugins over a driver whose objects a
- * program may want to use beside Tenon (its own kernels, another library on the same queue).
- *
- * What is returned belongs to the plugin and is not retained for the caller: a context lives as long
- * as the device is open, a stream as the stream, an address as the allocation, and is the same each
+ * program may want to use beside Tenon (its own kernels, another library on the same queue).  What
+ * is returned belongs to the plugin and is not retained for the caller: a context lives as long as
+ * the device is open, a stream as the stream, an address as the allocation, and is the same each
  * time. Work that the caller puts on a native stream is in order with Tenon's and counts as the
- * stream's: synchronize waits for it, and so does an event recorded behind it. */
+ * stream's: query and synchronize see it, and so does an event recorded behind it. */
 #ifndef TENON_EXT_NATIVE_H
 #define TENON_EXT_NATIVE_H
 
@@ -30,8 +29,8 @@ typedef struct tn_ext_native {
     /* The queue of a stream (cl_command_queue, CUstream). [any-thread] [device open] [required] */
     void *(*stream)(tn_stream_impl *stream);
 
-    /* What the driver calls the allocation: an address (CUdeviceptr), or an object's (cl_mem); 0 for
-     * a handle that names none. [any-thread] [device open] [required] */
+    /* What the driver calls the allocation: an address (CUdeviceptr), or an object's (cl_mem); 0
+     * for a handle that names none. [any-thread] [device open] [required] */
     uint64_t (*memory)(tn_device_impl *device, tn_memory memory);
 } tn_ext_native;
 

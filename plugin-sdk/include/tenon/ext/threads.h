@@ -16,12 +16,13 @@ extern "C" {
 typedef struct tn_ext_threads {
     uint64_t struct_size;
 
-    /* Kernels that are run from now on use at most `n` (at least 1; more than the plugin can: as
-     * many as it can) host threads, those that were prepared before included. [any-thread] [plugin
-     * init] [required] */
+    /* Kernels whose `run` is called from now on use at most `n` (at least 1; more than the plugin
+     * can: as many as it can) host threads, those that were prepared before included. [any-thread]
+     * [plugin init] [required] */
     tn_status (*set_num_threads)(tn_instance *self, uint32_t n);
 
-    /* How many they use at most now. [any-thread] [plugin init] [required] */
+    /* How many they use at most now, which may be fewer than were asked for. [any-thread] [plugin
+     * init] [required] */
     uint32_t (*get_num_threads)(tn_instance *self);
 } tn_ext_threads;
 
