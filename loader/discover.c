@@ -412,7 +412,8 @@ static tn_status search_directory(search *s, const char *name, const char *from,
                                              " TENON_PLUGINS"));
     place->device = st.st_dev;
     place->inode = st.st_ino;
-    if (searched_already(s, place))
+    place->again = searched_already(s, place);
+    if (place->again)
         return add_problem(place, tni_strdup("searched already under another name"));
     if (!tni_trusted(real, tni_env_is_secure(), why, sizeof why))
         return add_problem(place, tni_strdup(why));

@@ -60,6 +60,7 @@ typedef struct tni_place {
     char *problem;    /* why it was not searched; NULL when it was */
     const char *from; /* "TENON_PLUGIN_PATH", "system directory" ... */
     bool expected;    /* a user named it: a problem with it is worth a warning */
+    bool again;       /* it stands further ahead under another name */
     uint32_t n_files;
     dev_t device;
     ino_t inode;

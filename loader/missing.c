@@ -90,7 +90,8 @@ char *tni_report_missing(const tni_catalog *catalog, const char *type, const cha
             if (concerns(p, type) == (round == 0))
                 add_candidate(&text, p);
     for (const tni_place *place = catalog->places; place; place = place->next)
-        add_place(&text, place);
+        if (!place->again || place->expected)
+            add_place(&text, place);
     add_advice(&text, type, tried);
     if (!text.failed)
         return text.data;

@@ -18,6 +18,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wundef", "-Wshadow"]
 C_STANDARDS = ["c11", "c17", "c2x"]
 ABI_STANDARDS = ["c99"]
 CXX_STANDARDS = ["c++17"]
+CXX_WARNINGS = ["-Wold-style-cast"]
 C_COMPILERS = ["gcc", "clang"]
 CXX_COMPILERS = ["g++", "clang++"]
 
@@ -29,6 +30,7 @@ def is_abi(name):
 
 def compile_alone(compiler, language, standard, name, folders):
     command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-fsyntax-only"]
+    command += CXX_WARNINGS if language == "c++" else []
     command += [f"-I{folder}" for folder in folders] + ["-"]
     # Twice: the guard must hold. The declaration keeps -Wpedantic content with an empty unit.
     source = f"#include <{name}>\n#include <{name}>\nextern int header_check;\n"

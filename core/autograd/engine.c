@@ -294,6 +294,8 @@ static tn_status name_failure(const run *r, tn_status status, bool stood, tni_sa
              message ? message : "backward failed, and there is no memory to say how");
     if (operator_name && *operator_name)
         tni_error_operator(operator_name);
+    else if (r->failed)
+        tni_error_operator(r->failed->type->name);
     tni_free(operator_name);
     tni_free(message);
     return status;

@@ -52,7 +52,9 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
                             "equal except along dimension %d",
                             i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
                             tni_shape_text(first->view.rank, first->sizes, b), dim);
-        sizes[dim] += list[i]->sizes[dim];
+        if (!tni_add_i64(sizes[dim], list[i]->sizes[dim], &sizes[dim]))
+            return tni_fail(TN_ERR_SHAPE, "tn_cat: more elements along dimension %d than 2^63",
+                            dim);
     }
     tn_tensor *result =
         tni_tensor_new(first->device, tni_promotion_result(&promotion), first->view.rank, sizes);

@@ -448,7 +448,7 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
         }
     }
     sizes[rank] = n;
-    strides[rank++] = self->strides[a] + self->strides[b];
+    strides[rank++] = n > 1 ? self->strides[a] + self->strides[b] : 1;
     return return_view(rets, self, rank, sizes, strides, tni_offset_elements(self) + start);
 }
 

@@ -60,7 +60,7 @@ static inline tnc_operand *tnc_plan_add(tnc_plan *p, void *base, tn_dtype dtype)
 static inline void tnc_plan_add_view(tnc_plan *p, const tn_tensor_view *v) {
     tnc_operand *o = tnc_plan_add(p, tnc_data(v), v->dtype);
     for (int d = 0; d < p->rank; d++)
-        o->strides[d] = v->strides[d] * o->item;
+        o->strides[d] = v->sizes[d] == 1 ? 0 : v->strides[d] * o->item; /* else any number */
 }
 
 /* An operand that is one value everywhere. */

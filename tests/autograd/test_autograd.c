@@ -238,6 +238,7 @@ static void writes_to_saved_tensors_are_found(void **state) {
     tn_tensor *h = tn_mul(x, x), *y = tn_mul(h, w);
     tn_add_scalar_(h, tn_float(1));
     assert_int_equal(tn_backward(y), TN_ERR_STATE);
+    assert_string_equal(tn_error_operator(), "MulBackward");
     assert_error(TN_ERR_STATE, "MulBackward", "version 1", "expected 0");
     tn_tensor *e = tn_exp(x), *z = tn_mul_scalar(e, tn_float(2));
     tn_mul_scalar_(tn_detach(e), tn_float(2));

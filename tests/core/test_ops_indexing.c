@@ -281,6 +281,9 @@ static void cat_joins_along_a_dimension(void **state) {
     assert_int_equal(tn_dtype_of(tn_cat(mixed, 3)), TN_F32);
     tn_tensor *empty[] = {tn_empty(TN_SHAPE(0), TN_I32), tn_empty(TN_SHAPE(0), TN_I64)};
     assert_shape(tn_cat(empty, 2), 0);
+    tn_tensor *long_one = tn_expand(tn_ones(TN_SHAPE(1)), TN_SHAPE(INT64_C(1) << 62));
+    tn_tensor *too_long[] = {long_one, long_one};
+    assert_fails(tn_cat(too_long, 2), TN_ERR_SHAPE, "tn_cat", "dimension 0", "2^63");
     assert_int_equal(tn_dtype_of(tn_cat(empty, 2)), TN_I64);
     tn_tensor *bad[] = {a, tn_ones(TN_SHAPE(3, 1))}, *scalars[] = {tn_ones(TN_SCALAR_SHAPE)};
     assert_fails(tn_cat(bad, 2, 1), TN_ERR_SHAPE, "tn_cat: tensor 1 is [3, 1]", "[2, 1]",

@@ -269,6 +269,8 @@ static void diagonal_walks_two_dimensions(void **state) {
     tn_tensor *x = tn_ones(TN_SHAPE(2, 3));
     assert_shape(tn_diagonal(x, INT64_MAX), 0);
     assert_shape(tn_diagonal(x, INT64_MIN + 1), 0);
+    tn_tensor *far = tn_as_strided(x, TN_SHAPE(1, 1), TN_SHAPE(INT64_MAX, INT64_MAX));
+    assert_elements(tn_diagonal(far), TN_SHAPE(1), 1);
     assert_fails(tn_diagonal(x, 0, 1, -1), TN_ERR_INVALID_ARGUMENT, "tn_diagonal: dim1 and dim2");
     assert_fails(tn_diagonal(tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE, "tn_diagonal: dim2");
 }
@@ -277,6 +279,11 @@ static void as_strided_is_any_geometry(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3));
     assert_elements(tn_as_strided(x, TN_SHAPE(2, 2), TN_SHAPE(1, 2), 1), TN_SHAPE(2, 2), 1, 3, 2,
                     4);
+    tn_tensor *far = tn_as_strided(x, TN_SHAPE(1, 2, 1), TN_SHAPE(INT64_MAX, 3, INT64_MAX));
+    assert_elements(tn_neg(far), TN_SHAPE(1, 2, 1), 0, -3);
+    assert_elements(tn_add(far, tn_ones(TN_SHAPE(2, 1, 1))), TN_SHAPE(2, 2, 1), 1, 4, 1, 4);
+    assert_elements(tn_sum_dim(far, TN_SHAPE(1)), TN_SHAPE(1, 1), 3);
+    assert_elements(tn_contiguous(tn_transpose(far, 0, 1)), TN_SHAPE(2, 1, 1), 0, 3);
     tn_tensor *row = tn_select(x, 0, 1);
     assert_elements(tn_as_strided(row, TN_SHAPE(2), TN_SHAPE(1)), TN_SHAPE(2), 3, 4);
     assert_elements(tn_as_strided(row, TN_SHAPE(2), TN_SHAPE(1), 0), TN_SHAPE(2), 0, 1);

@@ -23,6 +23,15 @@ extern "C" {
 #define TN_API
 #endif
 
+/* Conversions that -Wold-style-cast of C++ takes: of numbers, and of a number to an address. */
+#ifdef __cplusplus
+#define TN_CAST(type, x) (static_cast<type>(x))
+#define TN_ADDRESS(type, x) (reinterpret_cast<type *>(static_cast<uintptr_t>(x)))
+#else
+#define TN_CAST(type, x) ((type)(x))
+#define TN_ADDRESS(type, x) ((type *)(uintptr_t)(x))
+#endif
+
 #if defined(__GNUC__)
 #define TN_MUST_USE __attribute__((warn_unused_result))
 #else
@@ -36,7 +45,7 @@ TN_API tn_status tn_error_status(void);
 /* Its message, "" if there is none; valid until the next failure or clear in this thread. Counts as
  * reading. */
 TN_API const char *tn_error_message(void);
-/* The operator that failed ("add.Tensor"), or "". */
+/* The operator that failed ("add.Tensor"), in backward the node ("ReluBackward"), or "". */
 TN_API const char *tn_error_operator(void);
 /* How many failures came after the standing error before it was read. */
 TN_API uint64_t tn_error_suppressed(void);

@@ -58,7 +58,7 @@ TN_API tn_registration *tn_kernel_register(const char *device_type, const tn_ker
 /* Address of a view's first element, in kernels for a device type whose memory handles are
  * addresses, such as "cpu". */
 static inline void *tn_view_address(const tn_tensor_view *view) {
-    return (void *)(uintptr_t)(view->memory + view->offset);
+    return TN_ADDRESS(void, view->memory + view->offset);
 }
 
 #ifdef __cplusplus

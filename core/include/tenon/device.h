@@ -38,12 +38,13 @@ TN_API tn_status tn_synchronize(tn_device device);
 
 /* The packed form of a device in an I64 cell of a boxed call. */
 static inline int64_t tn_device_pack(tn_device device) {
-    return (int64_t)(((uint64_t)(uint32_t)device.type << 32) | (uint32_t)device.index);
+    return TN_CAST(int64_t, (TN_CAST(uint64_t, TN_CAST(uint32_t, device.type)) << 32) |
+                                TN_CAST(uint32_t, device.index));
 }
 static inline tn_device tn_device_unpack(int64_t packed) {
     tn_device d;
-    d.type = (int32_t)(packed >> 32);
-    d.index = (int32_t)(packed & 0xffffffff);
+    d.type = TN_CAST(int32_t, packed >> 32);
+    d.index = TN_CAST(int32_t, packed & 0xffffffff);
     return d;
 }
 

@@ -45,7 +45,7 @@ typedef tn_cell tn_scalar;
  *   ScalarType? TN_DTYPE_NONE    Device? tn_no_device()    str? NULL
  * Foreign function interfaces that pass no union by value (ctypes, cffi) cannot declare tn_scalar:
  * they box the call, or pass it as a struct of two 64-bit integers, tag | n << 32 and the value. */
-#define TN_NONE ((tn_tensor *)1)
+#define TN_NONE TN_ADDRESS(tn_tensor, 1)
 #define TN_NO_INT INT64_MIN
 
 static inline tn_scalar tn_int(int64_t value) {
@@ -95,7 +95,7 @@ static inline tn_device tn_no_device(void) {
 #ifdef __cplusplus
 } /* extern "C" */
 static inline tn_ints tn_ints_from(std::initializer_list<int64_t> list) {
-    return tn_ints_of(list.begin(), (int64_t)list.size());
+    return tn_ints_of(list.begin(), static_cast<int64_t>(list.size()));
 }
 extern "C" {
 #define TN_SHAPE(...) (tn_ints_from({__VA_ARGS__}))

@@ -230,6 +230,8 @@ static void list(const tc_sampler *m) {
     list_data(m);
     if (m->set == TC_SMOKE) {
         tc_emit(m, call_line(m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED));
+        if (m->record->n_types == 2) /* copy, by which all others are brought into shape */
+            tc_emit(m, call_line(m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_PADDED));
         return;
     }
     for (int k = 0; k < TC_LENGTH(sized); k++)
