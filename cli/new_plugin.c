@@ -50,8 +50,10 @@ static int check_names(const char *vendor, const char *type) {
                     "TENON_DEVICE=npu:0: a lower-case letter, then lower-case letters, digits or "
                     "_, at most %d characters",
                     type, (int)MAX_TYPE);
-    if (strcmp(type, "meta") == 0 || strcmp(type, "tn") == 0)
-        return fail(EXIT_USAGE, "TYPE '%s' is Tenon's own; choose another", type);
+    static const char *const own[] = {"meta", "tn", "cpu", "sim", "opencl", "cuda"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(type, own[i]) == 0)
+            return fail(EXIT_USAGE, "TYPE '%s' is Tenon's own; choose another", type);
     return EXIT_OK;
 }
 

@@ -7,14 +7,15 @@
 #include <tenon/tenon.h>
 
 static void list(const tn_plugin_info *info, void *user) {
-    char abi[24] = "", note[160] = "";
+    char abi[24] = "", note[240] = "";
     if (info->abi_version)
         snprintf(abi, sizeof(abi), "%u.%u", info->abi_version >> 16, info->abi_version & 0xffff);
     if (info->n_unknown_kernels)
-        snprintf(note, sizeof(note),
-                 "%u of its kernels are for operators that this Tenon (%s) does not know; they are "
-                 "left out",
-                 info->n_unknown_kernels, tn_version());
+        snprintf(
+            note, sizeof(note),
+            "%u of its kernels are for operators, or schemas of them, that this Tenon (%s) does "
+            "not know; they are left out, and TENON_LOG=warn names them",
+            info->n_unknown_kernels, tn_version());
     json_array_append_new(
         user,
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "state",

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "loader/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +29,40 @@ static bool concerns(const tni_plugin *p, const char *type) {
 static void add_candidate(tni_text *text, const tni_plugin *p) {
     const char *path = p->path ? p->path : "(linked into the program)";
     if (p->state == TNI_PLUGIN_FOUND)
-        tni_text_add(text, "\n  %s: not opened, being named for another device type", path);
-    else if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY)
+        return; /* named for another type, and not opened */
+    if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY)
         tni_text_add(text, "\n  %s: provides '%s' (as '%s@%s')", path, p->table->device_type,
                      p->table->device_type, p->table->id);
     else /* a reason begins with the path */
         tni_text_add(text, "\n  %s", p->reason ? p->reason : path);
+}
+
+/* What stands for the type in a file's name: libtenon_TYPE.so. */
+static void type_of_name(const char *path, char *out, size_t size) {
+    const char *name = tni_file_name(path) + strlen("libtenon_");
+    size_t n = strcspn(name, ".");
+    snprintf(out, size, "%.*s", (int)n, name);
+}
+
+/* The types of plugins that are there and were not opened, and which of them was perhaps meant. */
+static void add_others(tni_text *text, const tni_catalog *catalog, const char *type) {
+    char name[64], near[64] = "", last[64] = "", lower[64];
+    size_t n = 0;
+    for (; type[n] && n < sizeof lower - 1; n++)
+        lower[n] = (char)(type[n] >= 'A' && type[n] <= 'Z' ? type[n] + 'a' - 'A' : type[n]);
+    lower[n] = '\0';
+    for (const tni_plugin *p = catalog->first; p; p = p->next) {
+        if (p->state != TNI_PLUGIN_FOUND || !p->path)
+            continue;
+        type_of_name(p->path, name, sizeof name);
+        if (strcmp(lower, name) == 0 || (!*near && tni_text_is_near(lower, name)))
+            snprintf(near, sizeof near, "%s", name);
+        if (strcmp(last, name) != 0)
+            tni_text_add(text, "%s%s", *last ? ", " : "\n  there are plugins for ", name);
+        snprintf(last, sizeof last, "%s", name);
+    }
+    if (*near)
+        tni_text_add(text, "; did you mean '%s'?", near);
 }
 
 static void add_place(tni_text *text, const tni_place *place) {
@@ -89,6 +118,7 @@ char *tni_report_missing(const tni_catalog *catalog, const char *type, const cha
         for (const tni_plugin *p = catalog->first; p; p = p->next)
             if (concerns(p, type) == (round == 0))
                 add_candidate(&text, p);
+    add_others(&text, catalog, type);
     for (const tni_place *place = catalog->places; place; place = place->next)
         if (!place->again || place->expected)
             add_place(&text, place);

@@ -152,9 +152,10 @@ HEAD = """\
  * and small integers in i64, so that pairs of `copy` are enough.
  *
  * `error` is how far a floating result may be off beyond one rounding to its dtype. An ulp is one of
- * the dtype of arithmetic: f32 for f16, bf16 and f32, f64 for f64. `sums` may be added up in any
- * order in that dtype, never in a narrower one: of n terms they may be off by 32 + log2(n) roundings of
- * the sum of their magnitudes, sums of products by n. Integers and bool are exact.
+ * the dtype of arithmetic: f32 for f16, bf16 and f32, f64 for f64. `sums` are added up in that dtype,
+ * never in a narrower one, in any order that keeps those of n terms within 32 + log2(n) roundings
+ * (half an ulp each) of the sum of their magnitudes; sums of products, running sums, and all in f64,
+ * for which nothing is wider, within n. Integers and bool are exact.
  *
  * Rules that hold for all of them
 RULES

@@ -300,6 +300,9 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
                        tn_cell *rets) {
     tn_fallback_policy p = tn_fallback_get_policy();
     const char *type = tn_dtype_name(dtype);
+    const tni_op_info *info = tni_info(op); /* NULL: of a program's own operator */
+    bool has_row = info && info->kernel >= 0;
+    const char *kernel = has_row ? tni_kernel_op_at((uint32_t)info->kernel)->name : op->name;
     if (device->is_cpu)
         return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: %s has no kernel for %s, and the operator has no "
@@ -309,8 +312,8 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
         return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: %s has no kernel for %s, and the operator has no decomposition; set "
                         "TENON_FALLBACK=cpu to run such operators on the CPU, or ask the vendor of "
-                        "the plugin for the kernel",
-                        op->name, device->name, type);
+                        "the plugin for the kernel '%s'",
+                        op->name, device->name, type, kernel);
     if (tni_capturing && tni_capturing->device == device)
         return tni_capture_refuse("it runs on the CPU for want of a kernel",
                                   "leave it out of the capture, or ask the vendor of the plugin "
@@ -320,10 +323,7 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
         return tni_failed();
     tni_log_once(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
-    const tni_op_info *info = tni_info(op); /* NULL: of a program's own operator */
-    bool has_row = info && info->kernel >= 0;
-    tni_count_fallback(op->name, has_row ? tni_kernel_op_at((uint32_t)info->kernel)->name : "",
-                       device, dtype, TN_DTYPE_NONE);
+    tni_count_fallback(op->name, has_row ? kernel : "", device, dtype, TN_DTYPE_NONE);
     staging s = {.cpu = tni_device_get(cpu)};
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;

@@ -363,8 +363,8 @@ typedef struct tn_memory_ops {
     /* Host to device, in stream order. With `src_pinned` 0, `src` is consumed before the call
      * returns, whatever memory it is. Else [src, src + bytes) lies in `src_pinned`, an allocation of
      * TN_SPACE_PINNED of this device: it is read in stream order, and stays untouched until the
-     * stream has passed. No bytes: TN_OK and nothing happens, and the offset may be the end of the
-     * allocation; here and in all that follows. [any-thread] [device open] [required] */
+     * stream has passed. No bytes: TN_OK and nothing happens, and offset and pinned address may be
+     * the end of the allocation; here and in all that follows. [any-thread] [device open] [required] */
     tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                 uint64_t dst_offset, const void *src, tn_memory src_pinned,
                                 uint64_t bytes);
@@ -537,9 +537,9 @@ typedef struct tn_kernel {
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
      * index out of range, found on the device, reaches no memory (what the outputs hold is open):
      * it sets the stream's error, reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or
-     * synchronize. TN_ERR_UNSUPPORTED, with nothing queued and nothing written, passes the record
-     * over, and needs no message. Stays within workspace_bytes. Gets by with 1 MiB of the calling
-     * thread's stack. [any-thread] [device open] [required] */
+     * synchronize; without streams `run` returns it. TN_ERR_UNSUPPORTED, with nothing queued and
+     * nothing written, passes the record over, and needs no message. Stays within workspace_bytes.
+     * Gets by with 1 MiB of the calling thread's stack. [any-thread] [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;

@@ -101,6 +101,18 @@ inline error current_error() noexcept {
 
 namespace detail {
 
+inline const char *dtype_name(tn_dtype dtype) noexcept {
+    switch (dtype) {
+#define TN_DTYPE_CASE(NAME, value, name, bytes, category) \
+    case TN_##NAME: \
+        return name;
+        TN_DTYPE_MAP(TN_DTYPE_CASE)
+#undef TN_DTYPE_CASE
+    default:
+        return "a dtype of a later version";
+    }
+}
+
 template <class E> [[noreturn]] void raise(const E &e) {
 #if defined(__cpp_exceptions)
     throw e;
@@ -371,8 +383,9 @@ inline span<const std::int64_t> strides(const tn_tensor_view &view) noexcept {
  * throws: the record claims what the kernel does not do. */
 template <class T> T *data(const tn_tensor_view &view, void *allocation) {
     if (view.dtype != element<std::remove_cv_t<T>>::value)
-        detail::raise(error(TN_ERR_INTERNAL, "a kernel for dtype %d was given dtype %d",
-                            element<std::remove_cv_t<T>>::value, view.dtype));
+        detail::raise(error(TN_ERR_INTERNAL, "a kernel for %s was given %s",
+                            detail::dtype_name(element<std::remove_cv_t<T>>::value),
+                            detail::dtype_name(view.dtype)));
     return reinterpret_cast<T *>(static_cast<char *>(allocation) + view.offset);
 }
 

@@ -26,7 +26,9 @@ static bool read_levels(tc_run_options *o, tc_levels *levels) {
     for (size_t i = 0; i < o->levels.n; i++) {
         tc_level *level = tc_levels_find(levels, o->levels.at[i]);
         if (!level)
-            return tc_run_say("no level is named %.200s", o->levels.at[i]);
+            return tc_run_say(
+                "no level is named %.200s; load, memory, core, full, train and perf are",
+                o->levels.at[i]);
         level->asked = true;
         sets = tc_sets_join(sets, tc_level_sets(levels, level));
     }

@@ -245,6 +245,13 @@ static bool collect_needs(const tc_demand *d, const tc_log *log, tc_needs *needs
     return good;
 }
 
+bool tc_level_has_every(const tc_level *level) {
+    for (size_t k = 0; k < level->n_demands; k++)
+        if (level->demands[k].kind == TC_EVERY)
+            return true;
+    return false;
+}
+
 bool tc_level_wants(const tc_levels *levels, const tc_level *level, const char *line) {
     for (unsigned i = 0; i < level->n_includes; i++)
         if (tc_level_wants(levels, &levels->at[level->includes[i]], line))

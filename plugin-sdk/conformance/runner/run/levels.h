@@ -74,6 +74,9 @@ tc_level *tc_levels_find(tc_levels *levels, const char *name);
 /* The sets that it takes to show a level and those it includes. */
 tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level);
 
+/* Does the level itself, not one that it includes, ask for every case of some kind? */
+bool tc_level_has_every(const tc_level *level);
+
 /* Marks the lines of the selection that the level, or one it includes, speaks of (tc_candidate.asked). */
 void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_selection *selection);
 

@@ -16,7 +16,7 @@ static const tc_contract_row *const contract_tables[] = {
 static const tc_contract_row *const process_tables[] = {
     tc_load_rows,        tc_table_rows,      tc_life_rows,        tc_open_rows,
     tc_fork_rows,        tc_two_hosts_rows,  tc_host_memory_rows, tc_host_compatibility_rows,
-    tc_environment_rows, tc_exhaustion_rows, tc_lost_rows,
+    tc_environment_rows, tc_exhaustion_rows, tc_lost_rows,        tc_order_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 

@@ -2,8 +2,10 @@
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/capture.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
 #include "plugin-sdk/process/state.h"
 
+#include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
@@ -85,13 +87,9 @@ static void on_signal(int number) {
     (void)number;
 }
 
-/* The same where the caller has set things otherwise, so that what a plugin restores is the
- * caller's and not the usual. */
-static void environment_unusual(tc_contract *k) {
+static void set_unusual(tc_contract *k) {
     static const int signals[] = {SIGPIPE, SIGUSR1, SIGUSR2, SIGINT, SIGTERM};
-    tni_process_state usual, before;
     sigset_t mask;
-    tni_process_look(&usual);
     sigemptyset(&mask);
     sigaddset(&mask, SIGUSR1);
     sigaddset(&mask, SIGWINCH);
@@ -104,8 +102,54 @@ static void environment_unusual(tc_contract *k) {
         TC_CASE_ERROR(k->out, "the working directory cannot be changed");
     if (!set_unusual_locale())
         TC_CASE_ERROR(k->out, "there is no locale but C");
+}
+
+/* The same where the caller has set things otherwise, so that what a plugin restores is the
+ * caller's and not the usual. */
+static void environment_unusual(tc_contract *k) {
+    tni_process_state usual, before;
+    tni_process_look(&usual);
+    set_unusual(k);
     tni_process_look(&before);
     watch(k, &before);
+    tni_process_restore(&usual);
+}
+
+/* A product under another rounding mode, whatever it comes to. */
+static void keep_rounding(tc_contract *k, tc_subject *s) {
+    tc_invocation *call = tc_arena_array(&k->arena, 1, sizeof *call);
+    tc_placed placed = {0};
+    int usual = fegetround();
+    if (!call || !tc_lifecycle_call(k, s, TC_WORK_PRODUCT, call) ||
+        !tc_place_call(s, s->stream, call, &placed, k->out))
+        return;
+    fesetround(FE_TOWARDZERO);
+    tc_call_placed(&placed);
+    tc_subject_sync(s);
+    int now = fegetround();
+    fesetround(usual);
+    if (now != FE_TOWARDZERO)
+        TC_BROKEN(k, TNP_PROCESS_STATE_KEPT,
+                  "a product changed the caller's rounding mode from FE_TOWARDZERO");
+    tc_unplace(&placed);
+}
+
+/* And where the caller sets them while a device works: what was looked up before is not put back. */
+static void environment_changed(tc_contract *k) {
+    tni_process_state usual, before;
+    tc_subject s;
+    tni_process_look(&usual);
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before the caller's state changes"))
+        return;
+    tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_NONE, "a small call", NULL);
+    set_unusual(k);
+    tni_process_look(&before);
+    tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_NONE, "a larger call", NULL);
+    tc_lifecycle_probe(k, &s, TC_WORK_PRODUCT, TNP_NONE, "a product", NULL);
+    compare(k, &before, "a kernel after the caller had changed it");
+    keep_rounding(k, &s);
+    tc_subject_close(&s);
+    compare(k, &before, "close or shutdown");
     tni_process_restore(&usual);
 }
 
@@ -190,6 +234,7 @@ static void environment_stack(tc_contract *k) {
 const tc_contract_row tc_environment_rows[] = {
     {"environment-unchanged", "", TC_SMOKE, environment_unchanged},
     {"environment-unusual", "", TC_STANDARD, environment_unusual},
+    {"environment-changed", "", TC_STANDARD, environment_changed},
     {"environment-output", "", TC_STANDARD, environment_output},
     {"environment-children", "", TC_STANDARD, environment_children},
     {"environment-stack", "", TC_STANDARD, environment_stack},

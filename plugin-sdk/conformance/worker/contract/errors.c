@@ -237,6 +237,33 @@ static void captured(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* An error of work from before a capture is there after it, however that ends. */
+static void kept(tc_contract *k) {
+    scene n;
+    tc_placed bad = {0};
+    tn_graph_impl *graph = NULL;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    tn_event_impl *event;
+    const tn_event_ops *events = k->subject->ops->events;
+    if (ext && set_up(k, &n) && tc_event_create(k, n.s, 0, &event) && queue(&n, &n.bad, &bad) &&
+        tc_must(k, TNP_EVENT_RECORD, events->record(event, n.stream), "record") &&
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize") &&
+        tc_capture_begin(k, ext, n.stream)) {
+        if (strcmp(tc_contract_word(k, "by"), "abandon") == 0)
+            ext->abandon(n.stream);
+        else
+            tc_capture_end(k, ext, n.stream, &graph);
+        tc_must_fail(k, TNP_STREAM_ERROR_ONCE, settle(&n, false), TN_ERR_INDEX_OUT_OF_RANGE,
+                     "asking a stream, after a capture, of an error from before it");
+        tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, false),
+                "synchronize after that error was reported");
+    }
+    if (graph)
+        ext->destroy(graph);
+    tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
 /* What the plugin says of one wrong call. */
 static bool message_of(scene *n, tc_invocation *call, char message[TC_MESSAGE]) {
     tc_placed p = {0};
@@ -302,5 +329,7 @@ const tc_contract_row tc_error_rows[] = {
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
     {"capture-error", "", TC_SMOKE, captured},
+    {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
+    {"capture-error-kept", "by=end", TC_SMOKE, kept},
     {0},
 };

@@ -77,6 +77,23 @@ static void done_means_done(tc_contract *k) {
         }
 }
 
+/* An event that is recorded again on its stream, with more work there of which somebody has asked, is
+ * recorded behind that. */
+static void recorded_again(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0))
+        for (int i = 0; i < 3 && !tc_failed(k); i++) {
+            if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, 0x61 + i))
+                break;
+            n.s->ops->streams->query(n.slow);
+            if (!record(&n, n.event, n.slow) ||
+                !tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(n.event), "synchronize"))
+                break;
+            tc_buffer_check(k, &n.b, n.other, TNP_EVENT_RECORD,
+                            "what was queued before an event that was recorded again");
+        }
+}
+
 /* Work behind `wait` sees what was before the mark; how=: what happens to the event afterwards. */
 static void wait_holds(tc_contract *k) {
     scene n;
@@ -430,6 +447,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-done-means-done", "by=query", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=synchronize", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=both", TC_SMOKE, done_means_done},
+    {"event-recorded-again", "", TC_SMOKE, recorded_again},
     {"event-wait-holds", "then=nothing", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},

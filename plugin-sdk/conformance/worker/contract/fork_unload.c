@@ -15,15 +15,25 @@
 #include <tenon/ext/fork.h>
 #include <unistd.h>
 
-/* As the core forks; `s` NULL: before anything was loaded. */
-static pid_t announced_fork(const tc_subject *s) {
+/* Another host's instance of the same object, while there is one. */
+static const tc_subject *beside;
+
+static void announce(const tc_subject *s, bool is_before, bool in_child) {
     const tn_ext_fork *ext = s ? tc_subject_extension(s, TN_EXT_FORK) : NULL;
-    fflush(NULL);
-    if (ext)
+    if (ext && is_before)
         ext->before(s->self);
+    else if (ext)
+        ext->after(s->self, in_child);
+}
+
+/* As cores fork, each for its own instances; `s` NULL: before anything was loaded. */
+static pid_t announced_fork(const tc_subject *s) {
+    fflush(NULL);
+    announce(s, true, false);
+    announce(beside, true, false);
     pid_t child = fork();
-    if (ext)
-        ext->after(s->self, child == 0);
+    announce(s, false, child == 0);
+    announce(beside, false, child == 0);
     return child;
 }
 
@@ -92,6 +102,25 @@ static void life_fork(tc_contract *k) {
         tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after fork and shutdown");
+}
+
+/* The fork of a process with two hosts, which both announce it. */
+static void life_fork_two_hosts(tc_contract *k) {
+    tc_subject s, other;
+    tn_host host = *tc_host_table();
+    probe_context context = {k, &s};
+    if (!open_fork_safe(k, &s))
+        return;
+    if (tc_lifecycle_open(k, &other, &host, TNP_INIT_TWICE, "beside another host")) {
+        beside = &other;
+        in_child(k, &s, probe, &context, TNP_FORK_SAFE, "in a forked child of two hosts");
+        beside = NULL;
+        context.s = &other;
+        if (!tc_failed(k))
+            probe(&context);
+        tc_subject_close(&other);
+    }
+    tc_subject_close(&s);
 }
 
 /* ---- forks while other threads are in the plugin ----------------------------------------- */
@@ -342,6 +371,7 @@ static void life_exit(tc_contract *k) {
 
 const tc_contract_row tc_fork_rows[] = {
     {"life-fork", "", TC_STANDARD, life_fork},
+    {"life-fork-two-hosts", "", TC_STANDARD, life_fork_two_hosts},
     {"life-fork-busy", "", TC_STANDARD, life_fork_busy},
     {"life-unload", "", TC_STANDARD, life_unload},
     {"life-unload-threads", "", TC_SMOKE, life_unload_threads},

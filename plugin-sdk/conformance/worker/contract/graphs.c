@@ -591,6 +591,59 @@ static void update(tc_contract *k) {
     finish(&n);
 }
 
+/* From a graph of other length: what `from` has more is done, what it has less is not. */
+static void update_length(tc_contract *k) {
+    scene n;
+    bool longer = strcmp(tc_contract_word(k, "to"), "longer") == 0;
+    if (!set_up(k, &n))
+        return;
+    if (!TN_HAS(n.ext, tn_ext_capture, update) || !n.ext->update) {
+        TC_NOT_OFFERED(k, "tenon.capture/1 has no update");
+        return;
+    }
+    tn_graph_impl **one = longer ? &n.graph : &n.second, **two = longer ? &n.second : &n.graph;
+    if (capture_fill(&n, &n.a, 0x11, one) && begin(&n) && fill(&n, &n.a, 0, BYTES, 0x12) &&
+        fill(&n, &n.b, 0, BYTES, 0x13) && end(&n, two)) {
+        tn_status status = n.ext->update(n.graph, n.second);
+        bool of_two = longer == (status == TN_OK);
+        if (status != TN_ERR_UNSUPPORTED)
+            tc_must(k, TNP_CAPTURE_UPDATE, status, "update");
+        memset(n.a.model, of_two ? 0x12 : 0x11, BYTES);
+        if (of_two)
+            memset(n.b.model, 0x13, BYTES);
+        if (launch(&n, n.graph, n.stream) &&
+            sync_and_check(&n, &n.a, n.stream, TNP_CAPTURE_UPDATE,
+                           "a launch after an update from a graph of other length"))
+            tc_buffer_check(k, &n.b, n.stream, TNP_CAPTURE_UPDATE,
+                            "what one of the two graphs of an update writes");
+    }
+    finish(&n);
+}
+
+/* Launches stay in their order, also when an update comes between them. */
+static void update_order(tc_contract *k) {
+    scene n;
+    tc_work work;
+    if (!set_up(k, &n))
+        return;
+    if (!TN_HAS(n.ext, tn_ext_capture, update) || !n.ext->update) {
+        TC_NOT_OFFERED(k, "tenon.capture/1 has no update");
+        return;
+    }
+    if (tc_work_create(k, n.s, &work) && capture_fill(&n, &n.a, 0x21, &n.graph) &&
+        capture_fill(&n, &n.a, 0x22, &n.second) && tc_work_queue(k, &work, n.stream) &&
+        launch(&n, n.graph, n.stream)) {
+        tn_status status = n.ext->update(n.graph, n.second);
+        if (status != TN_ERR_UNSUPPORTED)
+            tc_must(k, TNP_CAPTURE_UPDATE, status, "update");
+        memset(n.a.model, status == TN_OK ? 0x22 : 0x21, BYTES);
+        if (launch(&n, n.graph, n.other) && tc_stream_sync(k, n.stream))
+            sync_and_check(&n, &n.a, n.other, TNP_CAPTURE_LAUNCH_ORDER,
+                           "two launches on two streams, with an update between them");
+    }
+    finish(&n);
+}
+
 const tc_contract_row tc_graph_rows[] = {
     {"capture-records", "", TC_SMOKE, records},
     {"capture-nothing", "", TC_SMOKE, nothing},
@@ -605,5 +658,8 @@ const tc_contract_row tc_graph_rows[] = {
     {"capture-others", "", TC_SMOKE, others},
     {"capture-threads", "", TC_SMOKE, threads},
     {"capture-update", "", TC_SMOKE, update},
+    {"capture-update-length", "to=longer", TC_SMOKE, update_length},
+    {"capture-update-length", "to=shorter", TC_SMOKE, update_length},
+    {"capture-update-order", "", TC_SMOKE, update_order},
     {0},
 };

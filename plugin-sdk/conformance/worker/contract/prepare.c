@@ -19,7 +19,7 @@ typedef struct prepared {
     tc_placed placed;
 } prepared;
 
-/* The line's call, of that record. */
+/* The line's call, of that record (NULL: of any). */
 static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uint64_t seed,
                   prepared *p) {
     char why[TC_MESSAGE];
@@ -28,7 +28,7 @@ static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uin
         !tc_invocation_fill(&p->call, p->call.seed + seed, why))
         return TC_CASE_ERROR(k->out, "%s: %s", line, why);
     return tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&
-           p->placed.kernel == kernel && tc_subject_sync(k->subject) == TN_OK;
+           (!kernel || p->placed.kernel == kernel) && tc_subject_sync(k->subject) == TN_OK;
 }
 
 /* What came out of its last run. */
@@ -49,7 +49,8 @@ enum { TIMES = 25, ROUNDS = 4 };
 
 typedef struct turn {
     const char *name;
-    bool runs; /* else the call is abandoned */
+    bool runs;    /* else the call is abandoned */
+    bool starved; /* without host memory, so that it may fail */
 } turn;
 
 /* False where `prepare` declines. */
@@ -61,7 +62,12 @@ static bool take_turn(tc_contract *k, prepared *p, const turn *t) {
         return false;
     if (!tc_must(k, TNP_KERNEL_WORKSPACE, status, "prepare"))
         return false;
-    if (!t->runs)
+    if (t->starved) {
+        tc_host_fail_after(0);
+        tc_run_placed(&p->placed);
+        tc_host_fail_after(-1);
+        tc_subject_sync(k->subject);
+    } else if (!t->runs)
         tc_abandon_placed(&p->placed);
     else if (!tc_must(k, TNP_KERNEL_RESULT, tc_run_placed(&p->placed), op) ||
              !tc_must(k, TNP_KERNEL_RESULT, tc_subject_sync(k->subject), op))
@@ -91,13 +97,20 @@ static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
 }
 
 static void many_times(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
-    static const turn abandoned = {"prepare and abandon", false}, run = {"prepare and run", true};
+    static const turn abandoned = {"prepare and abandon", false, false},
+                      run = {"prepare and run", true, false},
+                      starved = {"prepare and a run without host memory", true, true};
     prepared *p = tc_arena_array(&k->arena, 1, sizeof *p);
     if (!p)
         TC_CASE_ERROR(k->out, "the host has no memory for this case");
     else if (place(k, kernel, reached->lines[0], 0, p)) {
-        if (leaves_nothing(k, p, &abandoned) && leaves_nothing(k, p, &run))
+        bool takes = leaves_nothing(k, p, &abandoned) && leaves_nothing(k, p, &run);
+        if (takes)
             check(k, p, TNP_KERNEL_ABANDON, "a call after others were abandoned");
+        if (takes && !tc_failed(k) && (!leaves_nothing(k, p, &starved) || !take_turn(k, p, &run)) &&
+            !tc_failed(k))
+            TC_BROKEN(k, TNP_KERNEL_ABANDON, "%s: after calls that failed prepare declines",
+                      p->call.record->op);
         tc_subject_sync(k->subject);
     }
     if (p)
@@ -111,15 +124,14 @@ static bool runs(tc_contract *k, prepared *p) {
 }
 
 /* Two calls of one thread, both prepared before either runs: in their order, and the second one first. */
-static void between(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
+static void between(tc_contract *k, const tn_kernel *kernel, const char *const lines[2]) {
     prepared *p = tc_arena_array(&k->arena, 2, sizeof *p);
-    const char *second = reached->lines[reached->lines[1] ? 1 : 0];
     if (!p) {
         TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return;
     }
     memset(p, 0, 2 * sizeof *p);
-    if (place(k, kernel, reached->lines[0], 0, &p[0]) && place(k, kernel, second, 100, &p[1]))
+    if (place(k, kernel, lines[0], 0, &p[0]) && place(k, kernel, lines[1], 100, &p[1]))
         for (int first = 0; first < 2 && !tc_failed(k); first++) {
             bool both = tc_prepare_placed(&p[0].placed) == TN_OK;
             if (both && tc_prepare_placed(&p[1].placed) != TN_OK) {
@@ -235,16 +247,46 @@ static void each_record(tc_contract *k, void (*try)(tc_contract *k, const tn_ker
         TC_NOT_OFFERED(k, "no kernel has prepare");
 }
 
+/* Calls that differ in one stride of many, one behind the other, with nothing allocated or freed between:
+ * what is kept of a call fits the next one only where all of it is the same. */
+static void alternates(tc_contract *k) {
+    static const char *const pairs[][2] = {
+        {"kernel/copy S=f32 D=f32 self=[2,3,2,3,2,5]/[1400,450,200,60,24,3]",
+         "kernel/copy S=f32 D=f32 self=[2,3,2,3,2,5]/[1700,450,200,60,24,3]"},
+        {"kernel/copy S=f32 D=f32 self=[2,3,2,3,2,5]/[1400,450,200,60,24,3]",
+         "kernel/copy S=f32 D=f32 self=[2,3,2,3,2,5]/[1400,450,200,60,25,3]"},
+        {"kernel/copy S=f32 D=f32 self=[4,7]/[20,2]",
+         "kernel/copy S=f32 D=f32 self=[4,7]/[20,2]+3"},
+        {"kernel/copy S=f32 D=f32 self=[4,7]/[20,2]", "kernel/copy S=f32 D=f32 self=[7,4]/[20,2]"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !tc_failed(k); i++)
+        between(k, NULL, pairs[i]);
+}
+
+/* Of all sizes and layouts some, each with the next. */
+static void each_between(tc_contract *k) {
+    const tn_plugin *p = k->subject->plugin;
+    tc_drawn *drawn = tc_reach_draw(k, TC_STANDARD, has_prepare);
+    int n = 0;
+    for (uint64_t i = 0; drawn && i < p->n_kernels; i++)
+        for (int at = 0; at + 1 < TC_DRAWN && drawn[i].lines[at + 1] && !tc_failed(k); at++, n++)
+            between(k, p->kernels[i], (const char *const *)drawn[i].lines + at);
+    if (n == 0)
+        TC_NOT_OFFERED(k, "no kernel has prepare");
+}
+
 static void prepare(tc_contract *k) {
     const char *how = tc_contract_word(k, "how");
-    each_record(k, strcmp(how, "threads") == 0   ? threads
-                   : strcmp(how, "between") == 0 ? between
-                                                 : many_times);
+    if (strcmp(how, "between") == 0)
+        each_between(k);
+    else
+        each_record(k, strcmp(how, "threads") == 0 ? threads : many_times);
 }
 
 const tc_contract_row tc_prepare_rows[] = {
+    {"kernel-alternates", "", TC_SMOKE, alternates},
     {"kernel-prepare", "how=abandon", TC_SMOKE, prepare},
-    {"kernel-prepare", "how=between", TC_SMOKE, prepare},
+    {"kernel-prepare", "how=between", TC_STANDARD, prepare},
     {"kernel-prepare", "how=threads", TC_SMOKE, prepare},
     {0},
 };

@@ -10,6 +10,7 @@ typedef struct search {
     tc_contract *k;
     bool (*wanted)(const tn_kernel *kernel);
     tc_reached *reached; /* [n_kernels] */
+    tc_drawn *drawn;     /* [n_kernels]; NULL where the first lines are looked for */
     tc_arena arena;      /* of one line */
 } search;
 
@@ -21,6 +22,8 @@ bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel) {
 
 static bool is_wanted(const search *w, uint64_t i) {
     const tn_kernel *kernel = w->k->subject->plugin->kernels[i];
+    if (w->drawn)
+        return !w->wanted || w->wanted(kernel);
     return !w->reached[i].lines[TC_REACHING - 1] && (!w->wanted || w->wanted(kernel));
 }
 
@@ -66,6 +69,18 @@ static void note(search *w, uint64_t i, const char *line, const tc_invocation *c
         r->lines[r->lines[0] != NULL] = memcpy(kept, line, bytes);
 }
 
+/* Reservoir sampling: the nth line takes the place of one with probability TC_DRAWN / n. */
+static void draw(search *w, uint64_t i, const char *line) {
+    tc_drawn *d = &w->drawn[i];
+    uint64_t at = d->n_met < TC_DRAWN ? d->n_met : tc_below(&w->k->random, d->n_met + 1);
+    d->n_met++;
+    if (at >= TC_DRAWN)
+        return;
+    char *kept = tc_arena_array(&w->k->arena, strlen(line) + 1, 1);
+    if (kept)
+        d->lines[at] = strcpy(kept, line);
+}
+
 static void look(tc_sink *sink, const char *line) {
     search *w = (search *)sink;
     const tc_subject *s = w->k->subject;
@@ -75,9 +90,26 @@ static void look(tc_sink *sink, const char *line) {
     if (of_interest(w, line) && parse(w, line, &c, &call) &&
         tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
-            if (s->plugin->kernels[i] == kernel && is_wanted(w, i))
-                note(w, i, line, &call);
+            if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
+                if (w->drawn)
+                    draw(w, i, line);
+                else
+                    note(w, i, line, &call);
+            }
     tc_arena_finish(&w->arena);
+}
+
+tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {
+    uint64_t n = k->subject->plugin->n_kernels;
+    search w = {.sink = {look}, .k = k, .wanted = wanted};
+    w.drawn = tc_arena_array(&k->arena, n + 1, sizeof *w.drawn);
+    if (!w.drawn) {
+        TC_CASE_ERROR(k->out, "the host has no memory for %llu records", (unsigned long long)n);
+        return NULL;
+    }
+    memset(w.drawn, 0, (n + 1) * sizeof *w.drawn);
+    tc_class_kernel.list(set, &w.sink);
+    return w.drawn;
 }
 
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {

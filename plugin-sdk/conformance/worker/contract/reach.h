@@ -18,6 +18,16 @@ typedef struct tc_reached {
  * has failed. */
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
+/* Lines drawn from all that reach a record, each as likely as another. */
+enum { TC_DRAWN = 8 };
+typedef struct tc_drawn {
+    char *lines[TC_DRAWN]; /* NULL behind the last */
+    uint64_t n_met;
+} tc_drawn;
+
+/* For each record; seeded by the case. */
+tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
+
 /* The case record-queues. */
 void tc_record_queues(tc_contract *k);
 

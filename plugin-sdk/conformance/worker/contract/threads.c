@@ -11,7 +11,8 @@ enum { THREADS = 5, ROUNDS = 25, ROOM = 4000 };
 typedef struct worker {
     tc_subject *s;
     tc_buffer *buffer;
-    uint64_t first; /* of the ROOM bytes that are this thread's */
+    uint64_t first;       /* of the ROOM bytes that are this thread's */
+    tn_event_impl *event; /* that all threads record */
     pthread_t thread;
     char wrong[160];
 } worker;
@@ -48,6 +49,26 @@ static void *streams_and_events(void *context) {
     return NULL;
 }
 
+/* One event, recorded again and again by all of them, each on a stream of its own. */
+static void *one_event(void *context) {
+    worker *w = context;
+    tc_subject *s = w->s;
+    tn_stream_impl *stream;
+    CHECK(w, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
+    for (int i = 0; i < 40 * ROUNDS; i++) {
+        CHECK(w, s->ops->events->record(w->event, stream), "record of an event by several threads");
+        tn_status status = s->ops->events->query(w->event);
+        CHECK(w, status == TN_NOT_READY ? TN_OK : status, "query of an event");
+        if (i % 4 == 0)
+            CHECK(w, s->ops->events->wait(stream, w->event), "wait");
+        if (i % 64 == 0)
+            CHECK(w, s->ops->streams->synchronize(stream), "synchronize");
+    }
+    CHECK(w, s->ops->streams->synchronize(stream), "synchronize");
+    s->ops->streams->destroy(stream);
+    return NULL;
+}
+
 /* All on one stream. */
 static void *transfers(void *context) {
     worker *w = context;
@@ -74,15 +95,22 @@ static void *transfers(void *context) {
 static void run(tc_contract *k) {
     worker workers[THREADS] = {0};
     tc_buffer buffer;
-    bool streams = strcmp(tc_contract_word(k, "what"), "streams") == 0;
-    if ((streams && !tc_has_streams(k)) ||
+    const char *what = tc_contract_word(k, "what");
+    bool events = strcmp(what, "events") == 0, streams = strcmp(what, "streams") == 0;
+    tn_event_impl *event = NULL;
+    if (((streams || events) && !tc_has_streams(k)) ||
+        (events && !tc_event_create(k, k->subject, 0, &event)) ||
         !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, THREADS * ROOM, &buffer))
         return;
     int n = 0;
     tc_host_yield(true);
     for (; n < THREADS; n++) {
-        workers[n] = (worker){.s = k->subject, .buffer = &buffer, .first = (uint64_t)n * ROOM};
-        if (pthread_create(&workers[n].thread, NULL, streams ? streams_and_events : transfers,
+        workers[n] = (worker){
+            .s = k->subject, .buffer = &buffer, .first = (uint64_t)n * ROOM, .event = event};
+        if (pthread_create(&workers[n].thread, NULL,
+                           streams  ? streams_and_events
+                           : events ? one_event
+                                    : transfers,
                            &workers[n]) != 0)
             break;
     }
@@ -90,7 +118,8 @@ static void run(tc_contract *k) {
         pthread_join(workers[i].thread, NULL);
         if (*workers[i].wrong)
             TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%d threads at once: %s", n, workers[i].wrong);
-        memset(buffer.model + workers[i].first, ROUNDS - 1 + (streams ? 0 : i), ROOM);
+        if (!events)
+            memset(buffer.model + workers[i].first, ROUNDS - 1 + (streams ? 0 : i), ROOM);
     }
     tc_host_yield(false);
     tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
@@ -101,6 +130,7 @@ static void run(tc_contract *k) {
 
 const tc_contract_row tc_thread_rows[] = {
     {"thread-streams", "what=streams", TC_SMOKE, run},
+    {"thread-events", "what=events", TC_SMOKE, run},
     {"thread-transfers", "what=transfers", TC_SMOKE, run},
     {0},
 };

@@ -179,11 +179,12 @@ static void empty(tc_contract *k) {
         ((s->spaces >> TN_SPACE_PINNED & 1) && !tc_buffer_create(k, s, TN_SPACE_PINNED, 64, &p)))
         return;
     for (uint64_t at = 0; at <= a.bytes; at += a.bytes) {
+        char *host = p.host ? (char *)p.host + (at ? p.bytes : 0) : NULL;
         tn_status all[] = {
             m->copy_from_host(s->device, s->stream, a.memory, at, a.model, 0, 0),
-            m->copy_from_host(s->device, s->stream, a.memory, at, p.host, p.memory, 0),
+            m->copy_from_host(s->device, s->stream, a.memory, at, host, p.memory, 0),
             m->copy_to_host(s->device, s->stream, b.model, 0, a.memory, at, 0),
-            m->copy_to_host(s->device, s->stream, p.host, p.memory, a.memory, at, 0),
+            m->copy_to_host(s->device, s->stream, host, p.memory, a.memory, at, 0),
             m->copy(s->device, s->stream, a.memory, at, b.memory, at, 0),
             m->fill(s->device, s->stream, a.memory, at, 0x77, 0),
         };
@@ -193,6 +194,49 @@ static void empty(tc_contract *k) {
     tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
     tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_RANGE, "memory after transfers of no bytes");
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory that no bytes were copied from");
+}
+
+/* Memory of the caller's own, aligned as its elements are and no better, where handles are addresses. */
+static void callers(tc_contract *k) {
+    static const uint64_t sizes[] = {1, 64, 5000, 70000, 1 << 20, 9 << 20};
+    enum { MOST = (9 << 20) + 64 };
+    tc_subject *s = k->subject;
+    const tn_memory_ops *m = s->memory;
+    tc_buffer b;
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, MOST, &b))
+        return;
+    unsigned char *own = tc_arena_array(&k->arena, MOST, 1);
+    if (!s->host_memory || b.memory != (uintptr_t)b.host || !own) {
+        TC_NOT_OFFERED(k, "memory handles are no addresses of the host's");
+        return;
+    }
+    for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes && !tc_failed(k); i++) {
+        uint64_t bytes = sizes[i / 3], base = (uintptr_t)own + 16 + (i % 3) * 4, offset = 16;
+        memset(own, 0x11, MOST);
+        tc_must(k, TNP_TRANSFER_RANGE, m->fill(s->device, s->stream, base, offset, 0, bytes),
+                "fill of the caller's memory");
+        tc_subject_sync(s);
+        const unsigned char *from = (const unsigned char *)(uintptr_t)base + offset;
+        for (uint64_t at = 0; at < bytes && !tc_failed(k); at++)
+            if (from[at] != 0)
+                TC_BROKEN(k, TNP_TRANSFER_RANGE,
+                          "fill of the caller's memory: byte %llu of %llu is 0x%02x",
+                          (unsigned long long)at, (unsigned long long)bytes, from[at]);
+        if (!tc_failed(k) && (from[-1] != 0x11 || from[bytes] != 0x11))
+            TC_BROKEN(k, TNP_TRANSFER_RANGE,
+                      "fill of the caller's memory wrote beside its %llu bytes",
+                      (unsigned long long)bytes);
+        tc_must(k, TNP_TRANSFER_RANGE,
+                m->copy(s->device, s->stream, base, offset, b.memory, 8, bytes),
+                "copy to the caller's memory");
+        tc_must(k, TNP_TRANSFER_RANGE,
+                m->copy(s->device, s->stream, b.memory, 8, base, offset, bytes),
+                "copy from the caller's memory");
+        tc_subject_sync(s);
+        if (!tc_failed(k) && memcmp(from, b.model + 8, bytes) != 0)
+            TC_BROKEN(k, TNP_TRANSFER_RANGE, "copy to the caller's memory: other bytes came");
+    }
+    tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory beside the caller's");
 }
 
 /* Within one allocation, side by side: the ranges touch and do not overlap. */
@@ -273,6 +317,7 @@ const tc_contract_row tc_transfer_rows[] = {
     {"transfer-pageable", "memory=pinned", TC_SMOKE, pageable},
     {"transfer-pageable", "memory=device", TC_SMOKE, pageable},
     {"transfer-empty", "", TC_SMOKE, empty},
+    {"transfer-callers", "", TC_SMOKE, callers},
     {"transfer-sweep", "kind=write", TC_SMOKE, run},
     {"transfer-sweep", "kind=read", TC_SMOKE, run},
     {"transfer-sweep", "kind=fill", TC_SMOKE, run},

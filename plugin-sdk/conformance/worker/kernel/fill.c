@@ -148,6 +148,22 @@ static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     return (tc_number){f, tc_integer(r, tc_int_min(dtype) ? -span : 0, span)};
 }
 
+/* Integers at the end of the dtype's range, and floats at that of the argument's, a few units in the
+ * last place from one another. */
+static tc_number near_end(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
+    int64_t back = (int64_t)tc_below(r, 100);
+    tc_real end = arg->high != 0 ? arg->high : 1;
+    return (tc_number){end - (tc_real)back * tc_spacing(dtype, end / 2), tc_int_max(dtype) - back};
+}
+
+/* Is it the last tensor of the call? */
+static bool is_last_factor(const tc_invocation *call, uint32_t a) {
+    while (++a < call->record->n_args)
+        if (call->record->args[a].kind == TC_ARG_TENSOR)
+            return false;
+    return true;
+}
+
 /* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
 static tc_number whole(tn_dtype dtype, tc_random *r) {
     int64_t end = tc_is_float(dtype) ? (int64_t)1 << tc_digits(dtype) : tc_int_max(dtype);
@@ -168,8 +184,14 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     const tc_arg *arg = &call->record->args[a];
     const tc_operand *o = &call->args[a].tensor;
     if (o->dtype == TN_BOOL)
-        return (tc_number){0, (int64_t)tc_below(r, 2)};
+        return (tc_number){0, call->data == TC_DATA_ONES ? 1 : (int64_t)tc_below(r, 2)};
     switch (call->data) {
+    case TC_DATA_NEAR:
+        return near_end(o->dtype, arg, r);
+    case TC_DATA_ONES:
+        return (tc_number){1, 1};
+    case TC_DATA_NULL:
+        return is_last_factor(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
     case TC_DATA_EVERY:
         return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
     case TC_DATA_EXACT:
@@ -182,9 +204,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return wide(o->dtype, arg, r);
     case TC_DATA_WIDE: /* the first is what others are compared with */
         return i == 0 && !tc_is_float(o->dtype) ? whole(o->dtype, r) : wide(o->dtype, arg, r);
-    case TC_DATA_BIASED: /* 0.1 is in no dtype exactly */
+    case TC_DATA_BIASED: /* 0.1 is in no dtype exactly; of equal ones rounding goes one way */
         return (tc_number){(arg->low + arg->high) / 2 +
-                               (arg->high - arg->low) * (0.1L + tc_uniform(r, 0, 1e-3L)),
+                               (arg->high - arg->low) *
+                                   (0.1L + (tc_below(r, 16) ? 0 : tc_uniform(r, 0, 1e-3L))),
                            tc_integer(r, 90, 110)};
     case TC_DATA_SPECIAL:
         /* Each argument steps through the list at another pace, so that all pairs meet. */
@@ -266,7 +289,9 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = element(call, a, i, terms, r);
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
             cancel(o, r);
-        if (call->data == TC_DATA_SPECIAL && !call->record->pointwise && o->dtype != TN_BOOL)
+        bool specials = call->data == TC_DATA_SPECIAL ||
+                        (call->data == TC_DATA_NULL && !is_last_factor(call, a));
+        if (specials && !call->record->pointwise && o->dtype != TN_BOOL)
             place_specials(o, r);
         if (call->record->pointwise)
             approach(call, a);

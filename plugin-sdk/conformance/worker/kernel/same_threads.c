@@ -149,6 +149,39 @@ static void check_threads(tc_comparison *m, tc_invocation *call, const tc_result
                        call->record->op, least, limit);
 }
 
+/* How many threads are busy with calls prepared for `then` and run with `now`. */
+static uint32_t count_prepared(tc_comparison *m, const tn_ext_threads *threads, tc_placed *p,
+                               uint32_t then, uint32_t now) {
+    ran *looks = tc_arena_array(m->arena, 2, sizeof *looks);
+    tn_instance *self = m->subject->self;
+    bool ok = looks != NULL;
+    let_others_end();
+    ok = ok && look(&looks[0]);
+    uint64_t end = now_ns() + ROUNDS * WORK_NS;
+    for (int i = 0; i < ROUNDS * MOST_CALLS && ok && now_ns() < end; i++) {
+        threads->set_num_threads(self, then);
+        ok = tc_prepare_placed(p) == TN_OK;
+        threads->set_num_threads(self, now);
+        ok = ok && tc_run_placed(p) == TN_OK;
+    }
+    return ok && look(&looks[1]) ? busy(&looks[0], &looks[1]) : 0;
+}
+
+/* Those that run keep to the limit that holds then. */
+static void check_limit_of_run(tc_comparison *m, const tn_ext_threads *threads, tc_placed *p,
+                               uint32_t then, uint32_t now) {
+    uint32_t least = UINT32_MAX;
+    for (int i = 0; i < TRIES && least > now; i++) {
+        uint32_t n = count_prepared(m, threads, p, then, now);
+        least = n < least ? n : least;
+    }
+    if (least > now)
+        tc_verdict_set(m->out, TC_FAIL, TNP_THREADS_LIMIT,
+                       "%s: %u threads were busy with calls that were prepared while %u were "
+                       "allowed and run while %u were",
+                       p->call->record->op, least, then, now);
+}
+
 /* A call prepared while `then` threads are allowed and run while `now` are: what it has prepared must
  * do. */
 static void check_prepared_before(tc_comparison *m, const tn_ext_threads *threads,
@@ -169,6 +202,8 @@ static void check_prepared_before(tc_comparison *m, const tn_ext_threads *thread
         for (uint32_t k = 0; k < call->record->n_outs; k++)
             tc_check_same(m->arena, call, first, 0, call, &result, k, TNP_KERNEL_DETERMINISTIC,
                           "from a call to one that was prepared for other host threads", m->out);
+        if (now < then && !m->subject->stream && call->in_place < 0 && m->out->status == TC_PASS)
+            check_limit_of_run(m, threads, &p, then, now);
     }
     tc_unplace(&p);
 }

@@ -135,6 +135,10 @@ tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory
                                 .alignment = s->alignment,
                                 .space = space};
     tn_status status = s->memory->alloc(s->device, &allocation);
+    if (status == TN_OK && allocation.memory == 0) { /* which nobody may give back */
+        tc_host_blame(TNP_ALLOC_HANDLE, "alloc: TN_OK with handle 0, which is no memory");
+        status = TN_ERR_INTERNAL;
+    }
     *out_memory = status == TN_OK ? allocation.memory : 0;
     *out_host = status == TN_OK ? allocation.host : NULL;
     return status;

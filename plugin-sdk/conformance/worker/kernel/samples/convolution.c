@@ -147,6 +147,21 @@ static void list_timed(const tc_sampler *m) {
     }
 }
 
+/* Every stride with every dilation and padding, along either dimension: with and without a common
+ * divisor, and padding of which only the first part is read. */
+static void list_crossed(const tc_sampler *m) {
+    for (int at = 0; at < 2 * 4 * 4 * 3; at++) {
+        int64_t kernel = 2 + at % 2, stride = 1 + at / 2 % 4, dilation = 1 + at / 8 % 4;
+        int64_t padding = at / 32, size = 12 + (stride * dilation + padding + kernel) % 2;
+        struct geometry high = {
+            1, 2, size, 3, 3, {kernel, 1}, {stride, 1}, {padding, 0}, {dilation, 1}, 1};
+        struct geometry wide = {
+            1, 2, 3, size, 3, {1, kernel}, {1, stride}, {0, padding}, {1, dilation}, 1};
+        tc_emit(m, call_line(m, &high, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
+        tc_emit(m, call_line(m, &wide, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -160,6 +175,8 @@ static void list(const tc_sampler *m) {
     static const struct geometry split = {5, 8, 20, 21, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, true, NULL, TC_LAYOUT_DENSE));
+    if (tc_has_large(m))
+        list_crossed(m);
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], k % 2, NULL, TC_LAYOUT_DENSE));
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {

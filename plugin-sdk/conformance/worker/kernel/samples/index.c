@@ -142,6 +142,15 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, "1"));
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
+    /* As many of one place as a narrow counter has numbers. */
+    static const int64_t counts[] = {255, 256, 65535, 65536}; /* with self, and without */
+    for (int k = 0; m->set != TC_SMOKE && m->record->adds && k < TC_LENGTH(counts); k++) {
+        struct sized one = {1, {1}, {counts[k]}, {counts[k]}, 0};
+        tc_line l = call_line(m, &one, NULL, TC_LAYOUT_DENSE, "1");
+        tc_line_add(&l, "data=ones");
+        if (k < 2 || tc_has_large(m) || m->types[0] == TN_BOOL)
+            tc_emit(m, l);
+    }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         memcpy(ranks.index, ranks.self, sizeof ranks.index);
         ranks.dim = ranks.rank / 2;

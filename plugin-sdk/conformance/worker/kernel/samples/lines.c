@@ -97,6 +97,14 @@ static void list_large(const tc_sampler *m) {
         tc_line_add(&special, "data=special");
         if (m->record->ulps == 0)
             tc_emit(m, l);
+        tc_line masked = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending);
+        tc_line_add(&masked, "data=null");
+        if (m->record->fill == TC_FILL_FAR)
+            tc_emit(m, masked);
+        tc_line close = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending);
+        tc_line_add(&close, "data=near");
+        if (orders(m->record) && m->types[0] != TN_BOOL)
+            tc_emit(m, close);
         if (orders(m->record))
             tc_emit(m, special);
     }

@@ -123,6 +123,14 @@ static void list(const tc_sampler *m) {
         tc_line_add(&back, "data=carry");
         tc_emit(m, back);
         tc_emit(m, call_line(m, &split, 0, 0, 0, 0, 0));
+        for (int f = 1; !batched && f < TC_LENGTH(factors); f++) /* parts of K that are joined */
+            if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
+                for (int64_t k = 600; k <= 4200; k += 3600) /* transposed: packed */
+                    tc_emit(m, call_line(m, &(struct sized){1, 6, k, 20}, f % 4, 0, 4, 0, f));
+        tc_line null = call_line(m, &(struct sized){1, 6, 600, 20}, 0, 0, 0, 0, 0);
+        tc_line_add(&null, "data=null");
+        if (tc_is_float(m->types[0]))
+            tc_emit(m, null);
         list_ones(m);
     }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {

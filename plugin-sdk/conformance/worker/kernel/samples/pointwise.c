@@ -91,6 +91,13 @@ static void list_alike(const tc_sampler *m) {
     }
 }
 
+static uint32_t n_tensors(const tc_record *record) {
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < record->n_args; a++)
+        n += record->args[a].kind == TC_ARG_TENSOR;
+    return n;
+}
+
 static void list_data(const tc_sampler *m) {
     static const int64_t n[] = {331}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
@@ -98,14 +105,11 @@ static void list_data(const tc_sampler *m) {
         tc_emit_data(m, &l, 0);
         if (m->set == TC_SMOKE)
             return;
+        tc_line_add(&l, "data=near");
+        if (n_tensors(m->record) > 1 && tc_is_arithmetic(m->record) && !tc_is_float(m->types[0]) &&
+            m->types[0] != TN_BOOL)
+            tc_emit(m, l);
     }
-}
-
-static uint32_t n_tensors(const tc_record *record) {
-    uint32_t n = 0;
-    for (uint32_t a = 0; a < record->n_args; a++)
-        n += record->args[a].kind == TC_ARG_TENSOR;
-    return n;
 }
 
 /* All exponents, and the neighbours of each for functions of one number; where there are not so many

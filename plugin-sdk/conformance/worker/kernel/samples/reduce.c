@@ -62,13 +62,26 @@ static tc_real rare(int64_t n, tc_random *r) {
 }
 
 /* What other data would give the same result for all lines. */
+/* One NaN in each line, in the last place of the first, in the first of the second, and so inwards. */
+static void one_nan(tc_operand *o, tc_random *r) {
+    int64_t n = o->shape.sizes[o->shape.rank - 1];
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        int64_t line = i / n % n, at = line % 2 ? line / 2 : n - 1 - line / 2;
+        o->values[i].f = i % n == at ? NAN : (tc_real)tc_integer(r, -99, 99);
+    }
+}
+
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
+    if (call->data == TC_DATA_NULL && tc_is_float(o->dtype)) {
+        one_nan(o, r);
+        return true;
+    }
     tc_record_fill kind = call->record->fill;
     bool prod = kind == TC_FILL_PRODUCT, largest = kind == TC_FILL_LARGEST;
     bool meet = call->data == TC_DATA_EXACT && tc_dtype_bytes(o->dtype) > 1;
     bool special = call->data == TC_DATA_SPECIAL && tc_is_float(o->dtype);
-    if (kind == TC_FILL_USUAL || (special && prod) ||
+    if (kind == TC_FILL_USUAL || call->data == TC_DATA_NEAR || (special && prod) ||
         (tc_is_float(o->dtype) && !special && !prod && call->data != TC_DATA_EXACT))
         return false;
     int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
@@ -231,6 +244,16 @@ static void list(const tc_sampler *m) {
     }
     if (m->set == TC_SMOKE)
         return;
+    tc_line close =
+        call_line(m, &(struct sized){2, {37, 67}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&close, "data=near");
+    if (!m->record->adds && m->types[0] != TN_BOOL && m->record->fill != TC_FILL_PRODUCT)
+        tc_emit(m, close);
+    tc_line hole =
+        call_line(m, &(struct sized){2, {150, 67}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&hole, "data=null");
+    if (!m->record->adds && tc_is_float(m->types[0]))
+        tc_emit(m, hole);
     list_large(m);
     list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */
@@ -238,8 +261,13 @@ static void list(const tc_sampler *m) {
     bool most = m->set == TC_EXHAUSTIVE && tc_has_large(m);
     tc_line l = call_line(m, most ? &endless : &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=biased");
+    static const struct sized columns = {2, {300000, 2}, 1, {0}};
+    tc_line down = call_line(m, &columns, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&down, "data=biased");
     if (m->record->adds)
         tc_emit(m, l);
+    if (m->record->adds)
+        tc_emit(m, down);
 }
 
 const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list, list_timed};

@@ -1,6 +1,8 @@
 /* Softmax, its logarithm, and the derivatives of both. */
 #include "plugin-sdk/conformance/worker/kernel/samples/lines.h"
 
+#include <math.h>
+
 /* Numbers whose exponentials overflow, or vanish, unless the largest is taken off first; and some
  * beside which theirs vanish then, but not their logarithms. */
 static void far_from_zero(tc_operand *o, tc_random *r) {
@@ -9,7 +11,22 @@ static void far_from_zero(tc_operand *o, tc_random *r) {
         o->values[i].f = far + tc_uniform(r, -12, 12) - (tc_below(r, 4) ? 0 : gap);
 }
 
+/* Lines of which the first part is left out, as attention masks it: longer than what a kernel takes at
+ * once, all of some lines but the last element; and lines of the lowest number alone. */
+static void masked(tc_operand *o, tc_random *r) {
+    int64_t n = o->shape.sizes[o->shape.rank - 1];
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        int64_t line = i / n, end = line % 2 ? n - 1 : 2 * n / 3;
+        tc_real lowest = o->dtype == TN_F64 ? -1e308L : o->dtype == TN_F16 ? -65504 : -3e38L;
+        o->values[i].f = line % 3 == 2 ? lowest : i % n < end ? -INFINITY : tc_uniform(r, -4, 4);
+    }
+}
+
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    if (call->record->fill == TC_FILL_FAR && call->data == TC_DATA_NULL) {
+        masked(&call->args[arg].tensor, r);
+        return true;
+    }
     if (call->record->fill != TC_FILL_FAR || call->data != TC_DATA_WIDE)
         return false;
     far_from_zero(&call->args[arg].tensor, r);

@@ -20,7 +20,8 @@ void tc_reference_layer_norm(tc_invocation *call) {
     const tc_value *weight = &call->args[TN_ARG_layer_norm_weight],
                    *bias = &call->args[TN_ARG_layer_norm_bias];
     int64_t n = row_length(&input->shape, call->args[TN_ARG_layer_norm_n_dims].i);
-    tc_real eps = call->args[TN_ARG_layer_norm_eps].f, u = tc_u(call), steps = tc_sum_steps(n) + 4;
+    tc_real eps = call->args[TN_ARG_layer_norm_eps].f, u = tc_u(call),
+            steps = tc_sum_steps(call, n) + 4;
     for (int64_t row = 0; row < input->shape.numel / n; row++) {
         const tc_number *x = input->values + row * n;
         tc_real mean = 0, variance = 0, magnitude = 0;
@@ -60,7 +61,7 @@ void tc_reference_layer_norm_backward(tc_invocation *call) {
     const tc_number *rstd = tc_in(call, TN_ARG_layer_norm_backward_rstd);
     const tc_value *weight = &call->args[TN_ARG_layer_norm_backward_weight];
     int64_t n = row_length(&input->shape, call->args[TN_ARG_layer_norm_backward_n_dims].i);
-    tc_real u = tc_u(call), steps = tc_sum_steps(n) + 8;
+    tc_real u = tc_u(call), steps = tc_sum_steps(call, n) + 8;
     for (int64_t row = 0; row < input->shape.numel / n; row++) {
         tc_real sum = 0, sum_x = 0, size = 0,
                 size_x = 0; /* of g and g * xhat, and of their moduli */

@@ -215,14 +215,20 @@ POINTWISE(pow) {
     p->r[0].i = j >= 0 ? product : i == 1 ? 1 : i == -1 ? (j % 2 ? -1 : 1) : 0;
 }
 
+/* The number of the call's integer dtype that is nearest to a bound. */
+static int64_t in_range(const point *p, const tc_value *bound) {
+    int64_t low = tc_int_min(p->call->types[0]), high = tc_int_max(p->call->types[0]);
+    return bound->i < low ? low : bound->i > high ? high : bound->i;
+}
+
 POINTWISE(clamp) {
     const tc_value *low = ATTRIBUTE(clamp, min), *high = ATTRIBUTE(clamp, max);
     bool floating = tc_floating(p->call);
     tc_number y = p->x[0];
-    if (!low->none && (floating ? y.f < low->f : y.i < low->i))
-        y = floating ? (tc_number){low->f, 0} : (tc_number){0, low->i};
-    if (!high->none && (floating ? y.f > high->f : y.i > high->i))
-        y = floating ? (tc_number){high->f, 0} : (tc_number){0, high->i};
+    if (!low->none && (floating ? y.f < low->f : y.i < in_range(p, low)))
+        y = floating ? (tc_number){low->f, 0} : (tc_number){0, in_range(p, low)};
+    if (!high->none && (floating ? y.f > high->f : y.i > in_range(p, high)))
+        y = floating ? (tc_number){high->f, 0} : (tc_number){0, in_range(p, high)};
     if (floating && ((!low->none && isnan(low->f)) || (!high->none && isnan(high->f))))
         y.f = NAN;
     p->r[0] = y;

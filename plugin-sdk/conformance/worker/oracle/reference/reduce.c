@@ -3,8 +3,11 @@
 
 #include <math.h>
 
-tc_real tc_sum_steps(int64_t n) {
-    return n <= 1 ? 0 : 32 + ceill(log2l((tc_real)n)); /* blocks of up to 32 in a row, then pairs */
+tc_real tc_sum_steps(const tc_invocation *call, int64_t n) {
+    tc_real blocks = n <= 1 ? 0 : 32 + ceill(log2l((tc_real)n)); /* up to 32 in a row, then pairs */
+    bool widest =
+        call->types[0] == TN_F64; /* one after the other: there is nothing wider to carry it in */
+    return widest && n > blocks ? (tc_real)n : blocks;
 }
 
 /* Which output element input element i belongs to. */
@@ -26,7 +29,7 @@ static int64_t group_size(const tc_invocation *call) {
 
 void tc_reference_sum(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
-    tc_real steps = tc_sum_steps(group_size(call)) * tc_u(call);
+    tc_real steps = tc_sum_steps(call, group_size(call)) * tc_u(call);
     for (int64_t i = 0; i < call->args[0].tensor.shape.numel; i++) {
         tc_number x = tc_in(call, 0)[i];
         int64_t at = group_of(call, i);
@@ -115,7 +118,7 @@ void tc_reference_var(tc_invocation *call) {
     }
     tc_real left = (tc_real)n - (tc_real)call->args[TN_ARG_var_correction].f;
     tc_real divisor = left > 0 ? left : 0, u = tc_u(call);
-    tc_real steps = tc_sum_steps(n) + 4;
+    tc_real steps = tc_sum_steps(call, n) + 4;
     for (int64_t at = 0; at < n_out; at++) {
         tc_real value = square[at] / divisor;
         e->tensor.values[at].f = value;

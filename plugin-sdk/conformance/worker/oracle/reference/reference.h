@@ -67,7 +67,7 @@ static inline void tc_each_line(tc_invocation *call, int64_t dim,
 
 /* Sums of n terms in any sensible order (pairwise, in blocks, in lanes): their rounding is at most
  * this often u * sum |term|. */
-tc_real tc_sum_steps(int64_t n);
+tc_real tc_sum_steps(const tc_invocation *call, int64_t n);
 
 /* Two's complement. */
 static inline int64_t tc_wrap_add(int64_t a, int64_t b) {

@@ -33,8 +33,8 @@ static void softmax_line(tc_invocation *call, int64_t first, int64_t step, int64
         tc_real value = expl(x[at].f - max) / sum;
         e->tensor.values[at].f = value;
         if (isfinite(value))
-            e->rounding[at] = (tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4 + spread +
-                               (value > 0 ? fabsl(x[at].f - max) : 0)) *
+            e->rounding[at] = (tc_sum_steps(call, n) + 2 * (tc_real)call->record->ulps + 4 +
+                               spread + (value > 0 ? fabsl(x[at].f - max) : 0)) *
                                   u * value +
                               tc_smallest_normal(call->types[0] == TN_F64 ? TN_F64 : TN_F32);
     }
@@ -55,7 +55,7 @@ static void log_softmax_line(tc_invocation *call, int64_t first, int64_t step, i
         e->tensor.values[at].f = value;
         if (isfinite(value)) /* the sum's relative error is the logarithm's absolute one */
             e->rounding[at] =
-                u * ((tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) +
+                u * ((tc_sum_steps(call, n) + 2 * (tc_real)call->record->ulps + 4) +
                      2 * fabsl(x[at].f - max) + 2 * (tc_real)call->record->ulps * logl(sum));
     }
 }
@@ -78,7 +78,7 @@ static void softmax_backward_line(tc_invocation *call, int64_t first, int64_t st
         e->tensor.values[at].f = y[at].f * (grad[at].f - sum);
         e->rounding[at] =
             fabsl(y[at].f) * tc_u(call) *
-            ((tc_sum_steps(n) + 4) * magnitude + 4 * (fabsl(grad[at].f) + fabsl(sum)));
+            ((tc_sum_steps(call, n) + 4) * magnitude + 4 * (fabsl(grad[at].f) + fabsl(sum)));
     }
 }
 
@@ -99,7 +99,8 @@ static void log_softmax_backward_line(tc_invocation *call, int64_t first, int64_
         e->tensor.values[at].f = grad[at].f - expl(y[at].f) * sum;
         e->rounding[at] =
             tc_u(call) *
-            (expl(y[at].f) * (tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) * magnitude +
+            (expl(y[at].f) * (tc_sum_steps(call, n) + 2 * (tc_real)call->record->ulps + 4) *
+                 magnitude +
              2 * fabsl(grad[at].f));
     }
 }
