@@ -36,7 +36,7 @@ static void asking_for_one_type_opens_its_files_only(void **state) {
     assert_null(tni_loader_get("npu")); /* they are named npu, but provide zoo */
     assert_error(TN_ERR_NOT_FOUND, "no working plugin for device type 'npu'", npu,
                  "provides 'zoo', which its name does not say; name it libtenon_zoo*.so",
-                 "libtenon_tpu.so: not opened", "(3 plugins; TENON_PLUGIN_PATH)");
+                 "there are plugins for ", "tpu", "(3 plugins; TENON_PLUGIN_PATH)");
     assert_true(is_open(npu));
     assert_true(is_open(npu2));
     assert_false(is_open(tpu));

@@ -246,7 +246,7 @@ static void arguments_are_what_the_schema_says_or_throw(void **) {
         std::strstr(fails([&] { tenon::arg(&d.call, 2).i64(); }).c_str(), "argument 2"));
     assert_false(fails([&] { tenon::arg(&d.call, 0).scalar<float>(); }).empty());
     assert_non_null(std::strstr(fails([&] { tenon::arg(&d.call, 5); }).c_str(), "argument 5 of 5"));
-    assert_non_null(std::strstr(fails([&] { tenon::data<int32_t>(view); }).c_str(), "dtype"));
+    assert_non_null(std::strstr(fails([&] { tenon::data<int32_t>(view); }).c_str(), "i32"));
     args[0].tag = TN_CELL_NONE;
     assert_false(tenon::arg(&d.call, 0).given());
     assert_false(fails([&] { tenon::arg(&d.call, 0).tensor(); }).empty());

@@ -69,11 +69,11 @@ tn_status rig_launch(const char *op, tn_device_impl *device, tn_stream_impl *str
 }
 
 slow slow_create(void) {
-    const int64_t sizes[] = {1, 300, 300};
+    const int64_t sizes[] = {1, 450, 450};
     slow work = {
-        .a = mini_tensor_create(&rig, TN_I64, 3, sizes, NULL, 0),
-        .b = mini_tensor_create(&rig, TN_I64, 3, sizes, NULL, 0),
-        .out = mini_tensor_create(&rig, TN_I64, 3, sizes, NULL, 0),
+        .a = mini_tensor_create(&rig, TN_F64, 3, sizes, NULL, 0),
+        .b = mini_tensor_create(&rig, TN_F64, 3, sizes, NULL, 0),
+        .out = mini_tensor_create(&rig, TN_F64, 3, sizes, NULL, 0),
     };
     const tn_memory_ops *memory = rig.ops->memory;
     assert_ok(memory->fill(rig.device, rig.stream, work.a->view.memory, 0, 0, work.a->bytes));
