@@ -87,7 +87,7 @@ class Shrink(unittest.TestCase):
         first = self.run_it(*words, "--cases", 400)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
-        self.assertRegex(findings, r"kernel/\w+ .* # (fail|crash|timeout) ")
+        self.assertRegex(findings, r"(kernel|same|refuse)/\w+ .* # (fail|crash|timeout) ")
         again = self.run_it(*words, "--cases", 1)
         self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
 
