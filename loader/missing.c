@@ -48,7 +48,7 @@ static void type_of_name(const char *path, char *out, size_t size) {
 static void add_others(tni_text *text, const tni_catalog *catalog, const char *type) {
     char name[64], near[64] = "", last[64] = "", lower[64];
     size_t n = 0;
-    for (; type[n] && n < sizeof lower - 1; n++)
+    for (; n < sizeof lower - 1 && type[n]; n++)
         lower[n] = (char)(type[n] >= 'A' && type[n] <= 'Z' ? type[n] + 'a' - 'A' : type[n]);
     lower[n] = '\0';
     for (const tni_plugin *p = catalog->first; p; p = p->next) {
