@@ -414,6 +414,8 @@ static tn_status use_pinned(void) {
         if (status == TN_OK)
             status = ops->copy_to_host(m.device, m.stream, host, pinned, memory, 0, 4096);
         tn_status end = mini_synchronize(&m);
+        if (end != TN_OK) /* then it did not wait, and the memory may be in use */
+            mini_synchronize(&m);
         if (status == TN_OK)
             status = end;
         ops->dealloc(m.device, TN_SPACE_DEVICE, memory);

@@ -60,7 +60,7 @@ class Tree(unittest.TestCase):
                          f'{{ mkdir {self.root}/installed; cp {self.root}/planted.pc {self.root}/installed/{name}; }}')
 
     def dev(self, *words):
-        keep = {k: v for k, v in os.environ.items() if k not in ("CI", "MESON_TESTTHREADS")}
+        keep = {k: v for k, v in os.environ.items() if k not in ("CI", "MESON_TESTTHREADS", "TENON_OFFLINE")}
         env = keep | {"PATH": f"{self.root}/bin:{os.environ['PATH']}",
                       "PKG_CONFIG_PATH": f"{self.root}/installed"}
         result = subprocess.run([self.root / "dev", *words], env=env, capture_output=True, text=True)
