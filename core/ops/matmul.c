@@ -102,7 +102,8 @@ tn_status tni_run_bmm(const tn_cell *args, tn_cell *rets) {
         y = tni_own(&step, tni_unsqueeze(tni_own(&step, tni_transpose(y, 1, 2)), 1));
         tn_tensor *part =
             tni_sum_dim(tni_own(&step, tni_mul(x, y)), TN_SHAPE(-1), false, self->view.dtype);
-        out = !out ? tni_own(&tmp, part) : tni_add_(out, tni_own(&step, part), tn_int(1));
+        out = !out ? tni_own(&tmp, part)
+                   : tni_own(&step, tni_add_(out, tni_own(&step, part), tn_int(1)));
         tni_temps_finish(&step);
         if (!out)
             break;
