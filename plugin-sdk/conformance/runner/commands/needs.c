@@ -94,9 +94,8 @@ static bool select_cases(needs *n) {
     if (!(n->level = tc_levels_find(&n->levels, n->level_name)))
         return say("no level is so named; load, memory, core, full, train and perf are");
     if (!tc_level_has_every(n->level))
-        return say(
-            "it tells which kernels operators lack, for levels core and train; what another level "
-            "misses, `tenon-conform run --level` says at its end");
+        return say("it tells which kernels operators lack, for levels core and train; what another "
+                   "level misses, `tenon-conform run --level` says at its end");
     if (!tc_selection_add_sets(&n->selection, tc_level_sets(&n->levels, n->level), NULL,
                                n->pool.core_worker, why))
         return say(why);
@@ -119,8 +118,7 @@ static bool select_cases(needs *n) {
     while (n_patterns)
         tc_pattern_destroy(patterns[--n_patterns]);
     if (good && n->n_items == 0)
-        say("none of the cases that the level asks to pass is found by --filter; `tenon-conform "
-            "list "
+        say("--filter finds none of the cases that the level asks to pass; `tenon-conform list "
             "--filter` says whether there is such a case, and 'operator/*' finds all operators");
     return good;
 }

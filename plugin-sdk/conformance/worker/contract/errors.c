@@ -1,6 +1,6 @@
 /* Errors of queued work: reported once, by the stream they belong to, while what is behind them
  * runs. The error is an index out of range of gather, or of index_select. */
-#include "plugin-sdk/conformance/worker/contract/graphs.h"
+#include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 

@@ -99,28 +99,31 @@ static void look(tc_sink *sink, const char *line) {
     tc_arena_finish(&w->arena);
 }
 
-tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {
+/* Zeroed, one for each record; NULL where the case has failed. */
+static void *of_each_record(tc_contract *k, size_t bytes) {
     uint64_t n = k->subject->plugin->n_kernels;
-    search w = {.sink = {look}, .k = k, .wanted = wanted};
-    w.drawn = tc_arena_array(&k->arena, n + 1, sizeof *w.drawn);
-    if (!w.drawn) {
+    void *all = tc_arena_array(&k->arena, n + 1, bytes);
+    if (!all)
         TC_CASE_ERROR(k->out, "the host has no memory for %llu records", (unsigned long long)n);
-        return NULL;
-    }
-    memset(w.drawn, 0, (n + 1) * sizeof *w.drawn);
-    tc_class_kernel.list(set, &w.sink);
+    else
+        memset(all, 0, (n + 1) * bytes);
+    return all;
+}
+
+tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {
+    search w = {.sink = {look}, .k = k, .wanted = wanted};
+    w.drawn = of_each_record(k, sizeof *w.drawn);
+    if (w.drawn)
+        tc_class_kernel.list(set, &w.sink);
     return w.drawn;
 }
 
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {
     uint64_t n = k->subject->plugin->n_kernels;
     search w = {.sink = {look}, .k = k, .wanted = wanted};
-    w.reached = tc_arena_array(&k->arena, n + 1, sizeof *w.reached);
-    if (!w.reached) {
-        TC_CASE_ERROR(k->out, "the host has no memory for %llu records", (unsigned long long)n);
+    w.reached = of_each_record(k, sizeof *w.reached);
+    if (!w.reached)
         return NULL;
-    }
-    memset(w.reached, 0, (n + 1) * sizeof *w.reached);
     tc_class_kernel.list(TC_SMOKE, &w.sink); /* a small part of the work where it does */
     for (uint64_t i = 0; i < n && set > TC_SMOKE; i++)
         if (!w.reached[i].lines[0] && is_wanted(&w, i)) {

@@ -61,7 +61,6 @@ static tc_real rare(int64_t n, tc_random *r) {
                     : (tc_real)tc_integer(r, -99, 99);
 }
 
-/* What other data would give the same result for all lines. */
 /* One NaN in each line, in the last place of the first, in the first of the second, and so inwards. */
 static void one_nan(tc_operand *o, tc_random *r) {
     int64_t n = o->shape.sizes[o->shape.rank - 1];
@@ -71,6 +70,7 @@ static void one_nan(tc_operand *o, tc_random *r) {
     }
 }
 
+/* What other data would give the same result for all lines. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
     if (call->data == TC_DATA_NULL && tc_is_float(o->dtype)) {
@@ -264,10 +264,10 @@ static void list(const tc_sampler *m) {
     static const struct sized columns = {2, {300000, 2}, 1, {0}};
     tc_line down = call_line(m, &columns, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&down, "data=biased");
-    if (m->record->adds)
-        tc_emit(m, l);
-    if (m->record->adds)
-        tc_emit(m, down);
+    if (!m->record->adds)
+        return;
+    tc_emit(m, l);
+    tc_emit(m, down);
 }
 
 const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list, list_timed};

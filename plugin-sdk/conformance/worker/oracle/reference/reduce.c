@@ -5,8 +5,7 @@
 
 tc_real tc_sum_steps(const tc_invocation *call, int64_t n) {
     tc_real blocks = n <= 1 ? 0 : 32 + ceill(log2l((tc_real)n)); /* up to 32 in a row, then pairs */
-    bool widest =
-        call->types[0] == TN_F64; /* one after the other: there is nothing wider to carry it in */
+    bool widest = call->types[0] == TN_F64; /* nothing is wider to carry one after the other in */
     return widest && n > blocks ? (tc_real)n : blocks;
 }
 
