@@ -1,19 +1,12 @@
 /* The devices of a plugin at once: they are independent, and copies between any two work. */
-#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/open_devices.h"
 
 #include "plugin-sdk/conformance/worker/poison.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 8, BYTES = 70000 };
-
-/* The plugin's devices, all open at once; the worker's own is among them. */
-typedef struct scene {
-    tc_contract *k;
-    uint32_t n;
-    tc_subject devices[MOST];
-} scene;
+enum { BYTES = 70000 };
 
 /* Two of them, and memory on either. */
 typedef struct pair {
@@ -22,50 +15,13 @@ typedef struct pair {
     tc_buffer on_a, on_b;
 } pair;
 
-static bool open_another(scene *all, uint32_t index) {
-    tc_contract *k = all->k;
-    tc_subject *s = &all->devices[all->n];
-    *s = *k->subject;
-    if (index == k->subject->index)
-        return ++all->n;
-    s->index = index;
-    s->device = NULL;
-    s->stream = NULL;
-    if (!tc_must(k, TNP_OPEN_DEVICE, s->ops->open(s->self, index, &s->device),
-                 "open of another device"))
-        return false;
-    if (!s->device)
-        return TC_BROKEN(k, TNP_OPEN_DEVICE, "open of another device gave NULL");
-    all->n++;
-    return !s->ops->streams || tc_stream_create(k, s, 0, &s->stream);
-}
-
-static bool open_all(tc_contract *k, scene *all) {
-    *all = (scene){.k = k};
-    bool ok = k->subject->n_devices > 1 || TC_NOT_OFFERED(k, "the plugin has one device");
-    for (uint32_t i = 0; ok && i < k->subject->n_devices && i < MOST; i++)
-        ok = open_another(all, i);
-    return ok;
-}
-
-static void close_others(scene *all) {
-    for (uint32_t i = 0; i < all->n; i++) {
-        tc_subject *s = &all->devices[i];
-        if (s->device == all->k->subject->device)
-            continue;
-        tc_release(all->k, s->device);
-        s->ops->close(s->device);
-    }
-    all->n = 0;
-}
-
 /* From each to each. */
 static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
-    scene all;
-    bool ok = open_all(k, &all);
+    tc_devices all;
+    bool ok = tc_devices_open(k, &all);
     for (uint32_t i = 0; ok && i < all.n; i++)
         for (uint32_t j = 0; ok && j < all.n; j++) {
-            pair p = {.k = k, .a = &all.devices[i], .b = &all.devices[j]};
+            pair p = {.k = k, .a = &all.at[i], .b = &all.at[j]};
             if (i == j)
                 continue;
             if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, BYTES, &p.on_a) &&
@@ -75,7 +31,7 @@ static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
             tc_subject_sync(p.b);
             ok = !tc_failed(k);
         }
-    close_others(&all);
+    tc_devices_close(&all);
 }
 
 /* Indices that are none: the nearest one, and the largest there is. */
@@ -120,8 +76,8 @@ static void independent(tc_contract *k) {
 
 /* The same number while devices are open, and the same properties. */
 static void counted(tc_contract *k) {
-    scene all;
-    bool ok = k->subject->n_devices < 2 || open_all(k, &all);
+    tc_devices all;
+    bool ok = k->subject->n_devices < 2 || tc_devices_open(k, &all);
     uint32_t n = UINT32_MAX;
     if (ok &&
         tc_must(k, TNP_COUNT_DEVICES, k->subject->ops->count(k->subject->self, &n), "count") &&
@@ -129,7 +85,7 @@ static void counted(tc_contract *k) {
         TC_BROKEN(k, TNP_COUNT_DEVICES, "count said %u, and %u while all of them are open",
                   k->subject->n_devices, n);
     if (k->subject->n_devices > 1)
-        close_others(&all);
+        tc_devices_close(&all);
 }
 
 /* ---- from one to the other --------------------------------------------------------------- */

@@ -1,351 +1,314 @@
-/* Random workloads: writes, reads, copies, fills and kernels on several streams, joined by events
- * where data goes from one to another, and compared with a model on the host. What is wrong with
- * order, ranges or lifetimes shows here sooner or later.
- *
- * Each buffer belongs to the stream that used it last. Who uses it next waits for that stream by an
- * event, so the result is that of the operations one after the other.
- */
-#include "plugin-sdk/conformance/worker/contract/buffers.h"
-#include "plugin-sdk/conformance/worker/subject/watch.h"
+/* The cases contract/workload; see workload.h. */
+#include "plugin-sdk/conformance/worker/contract/workload.h"
 
-#include "plugin-sdk/conformance/worker/poison.h"
-
-#include <stdio.h>
+#include <pthread.h>
 #include <string.h>
 #include <tenon/kernels.h>
 
-enum { MOST_STREAMS = 4, N_BUFFERS = 6, NOBODY = -1 };
+#include "plugin-sdk/conformance/worker/poison.h"
+#include "plugin-sdk/conformance/worker/subject/watch.h"
 
-typedef struct workload {
-    tc_contract *k;
-    tc_subject *s;
-    tc_random random;
-    int n_streams;
-    tn_stream_impl *streams[MOST_STREAMS];
-    tc_buffer buffers[N_BUFFERS], pinned;
-    int owner[N_BUFFERS];
-    int pinned_user; /* the stream that may still use the pinned memory */
-    tc_work work[MOST_STREAMS];
-    const tn_kernel *add;
-    int op;
-    char what[128]; /* the operation, for messages */
-} workload;
-
-static uint64_t below(workload *w, uint64_t n) {
-    return tc_below(&w->random, n);
-}
-
-static int any_stream(workload *w) {
-    return (int)below(w, (uint64_t)w->n_streams);
-}
-
-#define DID(w, ...) snprintf((w)->what, sizeof(w)->what, __VA_ARGS__)
-
-static bool must(workload *w, tn_requirement requirement, tn_status status) {
-    char text[192];
-    snprintf(text, sizeof text, "operation %d, %s,", w->op, w->what);
-    return tc_must(w->k, requirement, status, text);
-}
-
-/* Stream `to` goes on when all that `from` has queued so far is done. */
-static bool join(workload *w, int from, int to) {
-    const tn_event_ops *events = w->s->ops->events;
-    tn_event_impl *event;
-    if (from == NOBODY || from == to)
+bool tc_workload_must(tc_workload *w, tn_requirement requirement, tn_status status,
+                      const char *what) {
+    char text[256];
+    if (status == TN_OK)
         return true;
-    if (!tc_event_create(w->k, w->s, 0, &event))
-        return false;
-    bool ok = must(w, TNP_EVENT_RECORD, events->record(event, w->streams[from])) &&
-              must(w, TNP_EVENT_WAIT, events->wait(w->streams[to], event));
-    if (ok && below(w, 3) == 0) /* a later mark is not waited for */
-        ok = must(w, TNP_EVENT_RECORD, events->record(event, w->streams[any_stream(w)]));
-    tc_event_destroy(w->k, event); /* those that wait still do */
-    return ok;
-}
-
-/* Stream `to` may use the buffer. */
-static bool take(workload *w, int buffer, int to) {
-    int from = w->owner[buffer];
-    w->owner[buffer] = to;
-    return join(w, from, to);
-}
-
-static void range(workload *w, const tc_buffer *b, uint64_t *offset, uint64_t *bytes) {
-    *offset = below(w, b->bytes);
-    *bytes = 1 + below(w, b->bytes - *offset);
+    snprintf(text, sizeof text, "operation %d, %s: %s", w->op, w->what, what);
+    return tc_must(w->k, requirement, status, text);
 }
 
 /* ---- operations -------------------------------------------------------------------------- */
 
-static bool op_write(workload *w) {
-    int b = (int)below(w, N_BUFFERS), stream = any_stream(w);
-    tc_buffer *to = &w->buffers[b];
-    unsigned char source[4096];
-    uint64_t offset, bytes;
-    range(w, to, &offset, &bytes);
-    bytes = bytes < sizeof source ? bytes : sizeof source;
-    for (uint64_t i = 0; i < bytes; i++)
-        source[i] = (unsigned char)tc_next(&w->random);
-    DID(w, "write of %llu bytes to buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
-        (unsigned long long)offset, stream);
-    memcpy(to->model + offset, source, bytes);
-    if (!take(w, b, stream) ||
-        !must(w, TNP_WRITE_CONSUMES_SOURCE,
-              w->s->memory->copy_from_host(w->s->device, w->streams[stream], to->memory, offset,
-                                           source, 0, bytes)))
-        return false;
-    memset(source, TC_POISON_SOURCE, sizeof source); /* it was consumed */
-    return true;
+static tc_place *any_place(tc_workload *w, int device) {
+    return &w->places[device][tc_workload_below(w, TC_WORKLOAD_BUFFERS)];
 }
 
-static bool op_read(workload *w) {
-    int b = (int)below(w, N_BUFFERS), stream = any_stream(w);
-    tc_buffer *from = &w->buffers[b];
-    unsigned char target[4096 + 2];
-    uint64_t offset, bytes;
-    range(w, from, &offset, &bytes);
-    bytes = bytes < 4096 ? bytes : 4096;
-    memset(target, TC_POISON_TARGET, sizeof target);
-    DID(w, "read of %llu bytes from buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
-        (unsigned long long)offset, stream);
-    if (!take(w, b, stream) ||
-        !must(w, TNP_READ_COMPLETE,
-              w->s->memory->copy_to_host(w->s->device, w->streams[stream], target + 1, 0,
-                                         from->memory, offset, bytes)))
-        return false;
-    if (target[0] != TC_POISON_TARGET || target[bytes + 1] != TC_POISON_TARGET)
-        TC_BROKEN(w->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
-                  w->op, w->what);
-    for (uint64_t i = 0; i < bytes; i++)
-        if (target[i + 1] != from->model[offset + i])
-            return TC_BROKEN(w->k, tc_poison_breaks(target[i + 1], TNP_STREAM_ORDER),
-                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x%s", w->op,
-                             w->what, (unsigned long long)i, from->model[offset + i], target[i + 1],
-                             tc_poison_text(target[i + 1]));
-    return true;
+static void range(tc_workload *w, const tc_buffer *b, uint64_t *offset, uint64_t *bytes) {
+    *offset = tc_workload_below(w, b->bytes + 1);
+    *bytes = tc_workload_below(w, 1 + b->bytes - *offset);
 }
 
-static bool op_fill(workload *w) {
-    int b = (int)below(w, N_BUFFERS), stream = any_stream(w);
-    tc_buffer *to = &w->buffers[b];
-    uint8_t value = (uint8_t)tc_next(&w->random);
-    uint64_t offset, bytes;
-    range(w, to, &offset, &bytes);
-    DID(w, "fill of %llu bytes of buffer %d at %llu with 0x%x on stream %d",
-        (unsigned long long)bytes, b, (unsigned long long)offset, value, stream);
-    memset(to->model + offset, value, bytes);
-    return take(w, b, stream) && must(w, TNP_FILL_VALUE,
-                                      w->s->memory->fill(w->s->device, w->streams[stream],
-                                                         to->memory, offset, value, bytes));
-}
-
-static bool op_copy(workload *w) {
-    int a = (int)below(w, N_BUFFERS), b = (int)below(w, N_BUFFERS), stream = any_stream(w);
-    tc_buffer *from = &w->buffers[a], *to = &w->buffers[b];
-    uint64_t start, bytes, target, room;
-    range(w, from, &start, &bytes);
-    range(w, to, &target, &room);
-    bytes = bytes < room ? bytes : room;
-    if (a == b) { /* the ranges do not overlap */
-        start = below(w, from->bytes / 2);
-        target = from->bytes / 2 + below(w, from->bytes / 2);
-        bytes = bytes < from->bytes / 2 - start ? bytes : from->bytes / 2 - start;
-        bytes = bytes < from->bytes - target ? bytes : from->bytes - target;
-        if (bytes == 0)
-            return true;
-    }
-    DID(w, "copy of %llu bytes from buffer %d at %llu to buffer %d at %llu on stream %d",
-        (unsigned long long)bytes, a, (unsigned long long)start, b, (unsigned long long)target,
-        stream);
-    memcpy(to->model + target, from->model + start, bytes);
-    return take(w, a, stream) && take(w, b, stream) &&
-           must(w, TNP_TRANSFER_RANGE,
-                w->s->memory->copy(w->s->device, w->streams[stream], to->memory, target,
-                                   from->memory, start, bytes));
-}
-
-static bool op_pinned(workload *w) {
-    int b = (int)below(w, N_BUFFERS), stream = any_stream(w);
-    tc_buffer *device = &w->buffers[b];
-    if (!w->pinned.bytes)
-        return op_read(w);
-    uint64_t bytes = device->bytes < w->pinned.bytes ? device->bytes : w->pinned.bytes;
-    bool read = below(w, 2);
-    DID(w, "%s pinned memory of %llu bytes of buffer %d on stream %d",
-        read ? "read to" : "write from", (unsigned long long)bytes, b, stream);
-    if (w->pinned_user != NOBODY && w->s->ops->streams &&
-        !must(w, TNP_STREAM_SYNCHRONIZE,
-              w->s->ops->streams->synchronize(w->streams[w->pinned_user])))
-        return false;
-    if (!tc_buffer_check(w->k, &w->pinned, NULL, TNP_TRANSFER_PINNED,
-                         "pinned memory after its stream was synchronized"))
-        return false;
-    w->pinned_user = stream;
-    if (!take(w, b, stream))
-        return false;
-    if (read) {
-        memcpy(w->pinned.model, device->model, bytes);
-        return must(w, TNP_TRANSFER_PINNED,
-                    w->s->memory->copy_to_host(w->s->device, w->streams[stream], w->pinned.host,
-                                               w->pinned.memory, device->memory, 0, bytes));
-    }
-    for (uint64_t i = 0; i < bytes; i++)
-        w->pinned.model[i] = (unsigned char)tc_next(&w->random);
-    memcpy(w->pinned.host, w->pinned.model, bytes);
-    memcpy(device->model, w->pinned.model, bytes);
-    return must(w, TNP_TRANSFER_PINNED,
-                w->s->memory->copy_from_host(w->s->device, w->streams[stream], device->memory, 0,
-                                             w->pinned.host, w->pinned.memory, bytes));
-}
-
-static tn_tensor_view view(const tc_buffer *b, uint64_t offset, const int64_t *n,
-                           const int64_t *one) {
-    return (tn_tensor_view){.struct_size = sizeof(tn_tensor_view),
-                            .memory = b->memory,
-                            .offset = offset,
-                            .numel = *n,
-                            .dtype = TN_I32,
-                            .rank = 1,
-                            .sizes = n,
-                            .strides = one};
-}
-
-/* out = a + 3 * b over i32. What was handed over is overwritten as soon as run returns. A record
- * that declines is not asked again. */
-static bool op_add(workload *w) {
-    int a = (int)below(w, N_BUFFERS), b = (a + 1) % N_BUFFERS, c = (a + 2) % N_BUFFERS,
-        stream = any_stream(w);
-    const tc_buffer *x = &w->buffers[a], *y = &w->buffers[b];
-    tc_buffer *z = &w->buffers[c];
-    if (!w->add)
-        return op_fill(w);
-    uint64_t skip = 4 * below(w, 4);
-    uint64_t least = x->bytes < y->bytes ? x->bytes : y->bytes;
-    least = least < z->bytes ? least : z->bytes;
-    int64_t n = (int64_t)((least - skip) / 4), one = 1, n_elements = n;
-    tn_tensor_view views[] = {view(x, skip, &n, &one), view(y, 0, &n, &one),
-                              view(z, skip, &n, &one)};
-    const tn_tensor_view *outs[] = {&views[2]};
-    tn_cell cells[] = {{.tag = TN_CELL_TENSOR, .v.view = &views[0]},
-                       {.tag = TN_CELL_TENSOR, .v.view = &views[1]},
-                       {.tag = TN_CELL_I64, .v.i64 = 3}};
-    tn_call call = {.struct_size = sizeof call,
-                    .device = w->s->device,
-                    .stream = w->streams[stream],
-                    .user = w->add->user,
-                    .args = cells,
-                    .outs = outs,
-                    .n_args = 3,
-                    .n_outs = 1};
-    DID(w, "add of %lld elements of buffers %d and %d to %d on stream %d", (long long)n, a, b, c,
-        stream);
-    if (!take(w, a, stream) || !take(w, b, stream) || !take(w, c, stream))
-        return false;
-    tn_status status = tc_watch_run(w->add, &call);
-    memset(views, TC_POISON_CALL, sizeof views);
-    memset(cells, TC_POISON_CALL, sizeof cells);
-    memset(&call, TC_POISON_CALL, sizeof call);
-    outs[0] = NULL;
-    n = -1, one = -1;
-    if (status == TN_ERR_UNSUPPORTED) {
-        w->add = NULL;
+static bool op_action(tc_workload *w) {
+    int lane = tc_any_lane(w, -1);
+    bool done;
+    if (lane == TC_NOBODY)
         return true;
-    }
-    for (int64_t i = 0; i < n_elements; i++) {
-        uint32_t u, v;
-        memcpy(&u, x->model + skip + 4 * (uint64_t)i, 4);
-        memcpy(&v, y->model + 4 * (uint64_t)i, 4);
-        u += 3 * v;
-        memcpy(z->model + skip + 4 * (uint64_t)i, &u, 4);
-    }
-    return must(w, TNP_KERNEL_STREAM, status);
+    int device = w->lanes[lane].device;
+    tc_action a = tc_draw_action(w, device, false);
+    static const char *const names[TC_N_ACTS] = {
+        "fill", "copy", "add", "read to pinned memory", "write from pinned memory", "copy_peer"};
+    TC_DID(w, "%s of %llu bytes, %d at %llu to %d at %llu, on stream %d", names[a.kind],
+           (unsigned long long)a.bytes, a.a, (unsigned long long)a.from, a.b,
+           (unsigned long long)a.to, lane);
+    bool ok = tc_action_take(w, &a, lane) && tc_action_queue(w, &a, lane, &done);
+    if (ok && done)
+        tc_action_apply(w, &a, device);
+    tc_lane_did(w, lane);
+    return ok;
+}
+
+static bool op_write(tc_workload *w) {
+    int lane = tc_any_lane(w, -1);
+    uint64_t offset, bytes;
+    if (lane == TC_NOBODY)
+        return true;
+    const tc_lane *l = &w->lanes[lane];
+    tc_place *p = any_place(w, l->device);
+    range(w, &p->b, &offset, &bytes);
+    for (uint64_t i = 0; i < bytes; i++)
+        w->scratch[i] = (unsigned char)tc_next(&w->random);
+    TC_DID(w, "write of %llu bytes at %llu on stream %d", (unsigned long long)bytes,
+           (unsigned long long)offset, lane);
+    memcpy(p->b.model + offset, w->scratch, bytes);
+    bool ok = tc_take(w, p, lane) &&
+              tc_workload_must(w, TNP_WRITE_CONSUMES_SOURCE,
+                               l->s->memory->copy_from_host(l->s->device, l->stream, p->b.memory,
+                                                            offset, w->scratch, 0, bytes),
+                               "copy_from_host");
+    memset(w->scratch, TC_POISON_SOURCE, bytes); /* it was consumed */
+    tc_lane_did(w, lane);
+    return ok;
+}
+
+static bool read_back(tc_workload *w, const tc_place *p, const unsigned char *target,
+                      uint64_t offset, uint64_t bytes) {
+    if (target[-1] != TC_POISON_TARGET || target[bytes] != TC_POISON_TARGET)
+        return TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
+                         "operation %d, %s: bytes round the target were written", w->op, w->what);
+    for (uint64_t i = 0; i < bytes; i++)
+        if (target[i] != p->b.model[offset + i])
+            return TC_BROKEN(w->k, tc_poison_breaks(target[i], TNP_STREAM_ORDER),
+                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x%s", w->op,
+                             w->what, (unsigned long long)i, p->b.model[offset + i], target[i],
+                             tc_poison_text(target[i]));
+    return true;
+}
+
+static bool op_read(tc_workload *w) {
+    int lane = tc_any_lane(w, -1);
+    uint64_t offset, bytes;
+    if (lane == TC_NOBODY)
+        return true;
+    const tc_lane *l = &w->lanes[lane];
+    tc_place *p = any_place(w, l->device);
+    range(w, &p->b, &offset, &bytes);
+    TC_DID(w, "read of %llu bytes at %llu on stream %d", (unsigned long long)bytes,
+           (unsigned long long)offset, lane);
+    memset(w->scratch, TC_POISON_TARGET, bytes + 2);
+    bool ok = tc_take(w, p, lane) &&
+              tc_workload_must(w, TNP_READ_COMPLETE,
+                               l->s->memory->copy_to_host(l->s->device, l->stream, w->scratch + 1,
+                                                          0, p->b.memory, offset, bytes),
+                               "copy_to_host") &&
+              read_back(w, p, w->scratch + 1, offset, bytes);
+    tc_lane_did(w, lane);
+    return ok;
+}
+
+/* The host reads pinned memory, and writes some of it. */
+static bool op_pinned(tc_workload *w) {
+    int device = (int)tc_workload_below(w, (uint64_t)w->n_devices);
+    tc_place *p = &w->pinned[device];
+    uint64_t offset, bytes;
+    if (!p->b.bytes)
+        return true;
+    TC_DID(w, "look at pinned memory of device %d", device);
+    if (!tc_host_waits(w, p->last))
+        return false;
+    p->last.lane = TC_NOBODY;
+    if (!tc_buffer_check(w->k, &p->b, NULL, TNP_TRANSFER_PINNED,
+                         "pinned memory, when the work that uses it is done"))
+        return false;
+    range(w, &p->b, &offset, &bytes);
+    for (uint64_t i = 0; i < bytes; i++)
+        p->b.model[offset + i] = (unsigned char)tc_next(&w->random);
+    memcpy((char *)p->b.host + offset, p->b.model + offset, bytes);
+    return true;
+}
+
+static uint64_t any_size(tc_workload *w) {
+    return 64 + tc_workload_below(w, 1ull << (8 + tc_workload_below(w, (uint64_t)w->size - 7)));
 }
 
 /* Memory is freed when nothing queued uses it; what comes in its place is new. */
-static bool op_renew(workload *w) {
-    int b = (int)below(w, N_BUFFERS);
-    DID(w, "free and alloc of buffer %d", b);
-    if (w->owner[b] != NOBODY && w->s->ops->streams &&
-        !must(w, TNP_STREAM_SYNCHRONIZE, w->s->ops->streams->synchronize(w->streams[w->owner[b]])))
+static bool op_renew(tc_workload *w) {
+    int device = (int)tc_workload_below(w, (uint64_t)w->n_devices);
+    tc_place *p = any_place(w, device);
+    if (tc_is_recorded(w, p))
+        return true;
+    TC_DID(w, "free and alloc on device %d", device);
+    if (!tc_host_waits(w, p->last))
         return false;
-    w->owner[b] = NOBODY;
-    tc_buffer_destroy(&w->buffers[b]);
-    return tc_buffer_create(w->k, w->s, TN_SPACE_DEVICE, 64 + below(w, 4000), &w->buffers[b]);
+    tc_graphs_drop(w, p);
+    tc_buffer_destroy(&p->b);
+    p->last.lane = TC_NOBODY;
+    return tc_buffer_create(w->k, p->b.subject, TN_SPACE_DEVICE, any_size(w), &p->b);
 }
 
-static bool op_busy(workload *w) {
-    int stream = any_stream(w);
-    DID(w, "long work on stream %d", stream);
-    return tc_work_queue(w->k, &w->work[stream], w->streams[stream]);
+static bool op_busy(tc_workload *w) {
+    int lane = tc_any_lane(w, -1);
+    if (lane == TC_NOBODY)
+        return true;
+    TC_DID(w, "long work on stream %d", lane);
+    bool ok = tc_work_queue(w->k, &w->work[w->lanes[lane].device], w->lanes[lane].stream);
+    tc_lane_did(w, lane);
+    return ok;
 }
 
-/* destroy finishes what is queued: afterwards nobody owns what the stream used. */
-static bool op_new_stream(workload *w) {
-    int stream = any_stream(w);
-    DID(w, "destroy of stream %d", stream);
-    if (!w->s->ops->streams || w->n_streams < 2)
-        return op_fill(w);
-    tc_stream_destroy(w->k, w->streams[stream]);
-    for (int b = 0; b < N_BUFFERS; b++)
-        if (w->owner[b] == stream)
-            w->owner[b] = NOBODY;
-    if (w->pinned_user == stream)
-        w->pinned_user = NOBODY;
-    return tc_stream_create(w->k, w->s, (int32_t)below(w, 3) - 1, &w->streams[stream]);
+static const struct choice {
+    bool (*run)(tc_workload *w);
+    uint64_t weight;
+    bool streams; /* only where the device has them */
+} choices[] = {
+    {op_action, 16, false},   {op_write, 5, false},        {op_read, 4, false},
+    {op_pinned, 3, false},    {op_renew, 1, false},        {op_busy, 2, false},
+    {tc_op_mark, 2, true},    {tc_op_wait, 2, true},       {tc_op_ask, 2, true},
+    {tc_op_elapsed, 1, true}, {tc_op_renew_mark, 1, true}, {tc_op_new_stream, 1, true},
+    {tc_op_capture, 2, true}, {tc_op_launch, 5, true},     {tc_op_update, 1, true},
+};
+
+bool tc_any_op(tc_workload *w) {
+    uint64_t total = 0, weight;
+    const size_t n = sizeof choices / sizeof *choices;
+    for (size_t i = 0; i < n; i++)
+        total += choices[i].streams && !w->streams ? 0 : choices[i].weight;
+    uint64_t at = tc_workload_below(w, total);
+    for (size_t i = 0;; i++) {
+        weight = choices[i].streams && !w->streams ? 0 : choices[i].weight;
+        if (at < weight)
+            return choices[i].run(w);
+        at -= weight;
+    }
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+/* One operation after the other, each by one of some threads: what a plugin keeps for a thread must not
+ * matter. */
+enum { MOST_THREADS = 3 };
+
+typedef struct shift {
+    tc_workload *w;
+    int n_threads;
+    int64_t n_ops;
+    pthread_mutex_t lock;
+    pthread_cond_t next;
+    int turn; /* whose it is; n_threads: nobody's any more */
+} shift;
+
+typedef struct hand {
+    shift *all;
+    int number;
+} hand;
+
+static void one_turn(shift *all) {
+    tc_workload *w = all->w;
+    bool on = tc_any_op(w) && !tc_failed(w->k) && ++w->op < all->n_ops;
+    all->turn = on ? (int)tc_workload_below(w, (uint64_t)all->n_threads) : all->n_threads;
+}
+
+static void *take_turns(void *context) {
+    hand *h = context;
+    shift *all = h->all;
+    pthread_mutex_lock(&all->lock);
+    while (all->turn != all->n_threads) {
+        if (all->turn == h->number)
+            one_turn(all);
+        else
+            pthread_cond_wait(&all->next, &all->lock);
+        pthread_cond_broadcast(&all->next);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+static void run_ops(tc_workload *w, int n_threads, int64_t n_ops) {
+    shift all = {.w = w, .n_threads = n_threads, .n_ops = n_ops};
+    hand hands[MOST_THREADS];
+    pthread_t threads[MOST_THREADS];
+    int started = 1;
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_cond_init(&all.next, NULL);
+    for (int i = 0; i < n_threads; i++)
+        hands[i] = (hand){&all, i};
+    while (started < n_threads &&
+           pthread_create(&threads[started], NULL, take_turns, &hands[started]) == 0)
+        started++;
+    if (started < n_threads) {
+        TC_CASE_ERROR(w->k->out, "a thread cannot be started");
+        pthread_mutex_lock(&all.lock);
+        all.turn = n_threads;
+        pthread_cond_broadcast(&all.next);
+        pthread_mutex_unlock(&all.lock);
+    }
+    take_turns(&hands[0]);
+    while (--started > 0)
+        pthread_join(threads[started], NULL);
+    pthread_cond_destroy(&all.next);
+    pthread_mutex_destroy(&all.lock);
 }
 
 /* ---- a workload -------------------------------------------------------------------------- */
 
-static const struct choice {
-    bool (*run)(workload *w);
-    uint64_t weight;
-} choices[] = {{op_write, 5}, {op_read, 4},  {op_fill, 4}, {op_copy, 6},      {op_pinned, 2},
-               {op_add, 6},   {op_renew, 1}, {op_busy, 2}, {op_new_stream, 1}};
-
-static bool any_op(workload *w) {
-    uint64_t total = 0;
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        total += choices[i].weight;
-    uint64_t at = below(w, total);
-    for (size_t i = 0;; i++) {
-        if (at < choices[i].weight)
-            return choices[i].run(w);
-        at -= choices[i].weight;
+static bool set_up_device(tc_workload *w, int device) {
+    tc_subject *s = &w->devices.at[device];
+    if (!tc_work_create(w->k, s, &w->work[device]))
+        return false;
+    w->work[device].fills = 1 + w->work[device].fills / 6;
+    for (int i = 0; i < TC_WORKLOAD_BUFFERS; i++) {
+        w->places[device][i].last.lane = TC_NOBODY;
+        if (!tc_buffer_create(w->k, s, TN_SPACE_DEVICE, any_size(w), &w->places[device][i].b))
+            return false;
     }
+    w->pinned[device].last.lane = TC_NOBODY;
+    return !(s->spaces >> TN_SPACE_PINNED & 1) ||
+           tc_buffer_create(w->k, s, TN_SPACE_PINNED, any_size(w), &w->pinned[device].b);
 }
 
-static bool set_up(workload *w) {
-    for (int i = 0; i < w->n_streams; i++)
-        if (w->s->ops->streams && !tc_stream_create(w->k, w->s, 0, &w->streams[i]))
-            return false;
-    for (int i = 0; i < w->n_streams; i++) {
-        if (!tc_work_create(w->k, w->s, &w->work[i]))
-            return false;
-        w->work[i].fills = 1 + w->work[i].fills / 6;
-    }
-    for (int b = 0; b < N_BUFFERS; b++) {
-        w->owner[b] = NOBODY;
-        if (!tc_buffer_create(w->k, w->s, TN_SPACE_DEVICE, 64 + below(w, 4000), &w->buffers[b]))
-            return false;
-    }
-    return !(w->s->spaces >> TN_SPACE_PINNED & 1) ||
-           tc_buffer_create(w->k, w->s, TN_SPACE_PINNED, 3000, &w->pinned);
+static bool set_up_lane(tc_workload *w, int lane) {
+    tc_lane *l = &w->lanes[lane];
+    l->device = lane % w->n_devices;
+    l->s = &w->devices.at[l->device];
+    return !w->streams || (tc_stream_create(w->k, l->s, 0, &l->stream) &&
+                           tc_event_create(w->k, l->s, 0, &l->before));
 }
 
-static void finish(workload *w) {
-    char what[64];
-    for (int i = 0; i < w->n_streams; i++)
-        if (w->streams[i]) {
-            DID(w, "synchronize of stream %d at the end", i);
-            must(w, TNP_STREAM_SYNCHRONIZE, w->s->ops->streams->synchronize(w->streams[i]));
+static bool set_up_mark(tc_workload *w, int i) {
+    tc_mark *m = &w->marks[i];
+    *m = (tc_mark){.s = &w->devices.at[i % w->n_devices], .recorded = {TC_NOBODY, 0}};
+    return tc_event_create(w->k, m->s, TN_EVENT_TIMING, &m->event);
+}
+
+static bool set_up(tc_workload *w) {
+    bool ok = true;
+    w->scratch = tc_arena_array(&w->k->arena, 66 + (1ull << w->size), 1);
+    if (!w->scratch)
+        return TC_CASE_ERROR(w->k->out, "the host has no memory for this case");
+    for (int i = 0; i < w->n_devices && ok; i++)
+        ok = set_up_device(w, i);
+    for (int i = 0; i < w->n_lanes && ok; i++)
+        ok = set_up_lane(w, i);
+    for (int i = 0; i < TC_WORKLOAD_MARKS && w->streams && ok; i++)
+        ok = set_up_mark(w, i);
+    return ok;
+}
+
+static void finish(tc_workload *w) {
+    for (int i = 0; i < w->n_lanes; i++)
+        if (w->lanes[i].stream) {
+            TC_DID(w, "synchronize of stream %d at the end", i);
+            tc_workload_must(w, TNP_STREAM_SYNCHRONIZE,
+                             w->lanes[i].s->ops->streams->synchronize(w->lanes[i].stream), "");
         }
-    for (int b = 0; b < N_BUFFERS && !tc_failed(w->k); b++) {
-        snprintf(what, sizeof what, "buffer %d at the end of the workload", b);
-        tc_buffer_check(w->k, &w->buffers[b], w->s->stream, TNP_STREAM_ORDER, what);
-    }
-    if (!tc_failed(w->k) && w->pinned.bytes)
-        tc_buffer_check(w->k, &w->pinned, NULL, TNP_TRANSFER_PINNED,
-                        "pinned memory at the end of the workload");
+    for (int d = 0; d < w->n_devices; d++)
+        for (int i = 0; i < TC_WORKLOAD_BUFFERS && !tc_failed(w->k); i++)
+            tc_buffer_check(w->k, &w->places[d][i].b, w->devices.at[d].stream, TNP_STREAM_ORDER,
+                            "a buffer at the end of the workload");
+    for (int d = 0; d < w->n_devices && !tc_failed(w->k); d++)
+        if (w->pinned[d].b.bytes)
+            tc_buffer_check(w->k, &w->pinned[d].b, NULL, TNP_TRANSFER_PINNED,
+                            "pinned memory at the end of the workload");
+    tc_graphs_drop(w, NULL);
 }
 
 /* The record that the core would ask first, where that needs neither `supports` nor `prepare`. */
@@ -360,43 +323,80 @@ static const tn_kernel *find_add(tc_subject *s) {
     return NULL;
 }
 
+/* NULL: workloads do without. That it is complete, the cases of captures see. */
+static const tn_ext_capture *find_capture(tc_subject *s) {
+    const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
+    bool has = ext && TN_HAS(ext, tn_ext_capture, destroy) && ext->begin && ext->end &&
+               ext->abandon && ext->launch && ext->destroy;
+    return has && s->ops->streams ? ext : NULL;
+}
+
 static void run(tc_contract *k) {
-    workload w = {.k = k, .s = k->subject, .random = {k->c->seed + 1}, .pinned_user = NOBODY};
-    int64_t n_ops = tc_contract_int(k, "ops");
-    w.n_streams = (int)tc_contract_int(k, "streams");
-    if (w.n_streams < 1 || w.n_streams > MOST_STREAMS || tc_failed(k)) {
-        TC_CASE_ERROR(k->out, "streams= is 1 to %d", MOST_STREAMS);
+    int64_t n_ops = tc_contract_int(k, "ops"), n_threads = tc_contract_int(k, "threads");
+    tc_workload *w = tc_arena_array(&k->arena, 1, sizeof *w);
+    if (!w) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return;
     }
-    if (!k->subject->ops->streams)
-        w.n_streams = 1;
-    w.add = find_add(k->subject);
-    bool ok = set_up(&w);
-    for (w.op = 0; ok && w.op < n_ops && !tc_failed(k); w.op++)
-        ok = any_op(&w);
-    finish(&w);
+    *w = (tc_workload){.k = k,
+                       .random = {k->c->seed + 1},
+                       .n_devices = (int)tc_contract_int(k, "devices"),
+                       .n_lanes = (int)tc_contract_int(k, "streams"),
+                       .size = (int)tc_contract_int(k, "size"),
+                       .streams = k->subject->ops->streams};
+    if (w->n_lanes < 1 || w->n_lanes > TC_MOST_LANES || w->n_devices < 1 ||
+        w->n_devices > TC_WORKLOAD_DEVICES || n_threads < 1 || n_threads > MOST_THREADS ||
+        w->size < 8 || w->size > 24 || tc_failed(k)) {
+        TC_CASE_ERROR(k->out,
+                      "streams= is 1 to %d, devices= 1 to %d, threads= 1 to %d, size= 8 to 24",
+                      TC_MOST_LANES, TC_WORKLOAD_DEVICES, MOST_THREADS);
+        return;
+    }
+    if (!w->streams)
+        w->n_lanes = w->n_devices;
+    w->devices = (tc_devices){.k = k, .n = 1, .at = {*k->subject}};
+    w->add = find_add(k->subject);
+    w->capture = find_capture(k->subject);
+    w->no_peer =
+        !TN_HAS(k->subject->memory, tn_memory_ops, copy_peer) || !k->subject->memory->copy_peer;
+    if (w->n_devices == 1 || tc_devices_open(k, &w->devices)) {
+        if (set_up(w))
+            run_ops(w, (int)n_threads, n_ops);
+        finish(w);
+    }
+    tc_devices_close(&w->devices);
 }
 
 /* `n` tells workloads apart, as the seed follows from the line. */
-#define ROW(streams, ops, n, set) \
-    { "workload", "streams=" #streams " ops=" #ops " n=" #n, set, run }
-#define ROWS(streams, ops, n) \
-    ROW(streams, ops, n##0, TC_STANDARD), ROW(streams, ops, n##1, TC_STANDARD), \
-        ROW(streams, ops, n##2, TC_STANDARD), ROW(streams, ops, n##3, TC_STANDARD), \
-        ROW(streams, ops, n##4, TC_STANDARD), ROW(streams, ops, n##5, TC_STANDARD), \
-        ROW(streams, ops, n##6, TC_STANDARD), ROW(streams, ops, n##7, TC_STANDARD), \
-        ROW(streams, ops, n##8, TC_STANDARD), ROW(streams, ops, n##9, TC_STANDARD)
+#define ROW(streams, devices, threads, size, ops, n, set) \
+    { \
+        "workload", \
+            "streams=" #streams " devices=" #devices " threads=" #threads " size=" #size \
+            " ops=" #ops " n=" #n, \
+            set, run \
+    }
+#define ROWS(streams, devices, threads, size, ops) \
+    ROW(streams, devices, threads, size, ops, 1, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 2, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 3, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 4, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 5, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 6, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 7, TC_STANDARD), \
+        ROW(streams, devices, threads, size, ops, 8, TC_STANDARD)
 
 const tc_contract_row tc_workload_rows[] = {
-    ROW(1, 60, 1, TC_SMOKE),
-    ROW(3, 60, 1, TC_SMOKE),
-    ROWS(1, 100, 1),
-    ROWS(2, 100, 1),
-    ROWS(2, 200, 2),
-    ROWS(3, 150, 1),
-    ROWS(4, 120, 1),
-    ROWS(4, 200, 2),
-    ROW(4, 2000, 1, TC_EXHAUSTIVE),
-    ROW(3, 2000, 2, TC_EXHAUSTIVE),
+    ROW(1, 1, 1, 12, 60, 1, TC_SMOKE),
+    ROW(3, 1, 1, 12, 60, 1, TC_SMOKE),
+    ROW(4, 2, 1, 12, 100, 1, TC_SMOKE),
+    ROWS(1, 1, 1, 12, 100),
+    ROWS(2, 1, 1, 12, 200),
+    ROWS(3, 1, 3, 12, 200),
+    ROWS(4, 1, 1, 12, 300),
+    ROWS(3, 1, 1, 20, 100),
+    ROWS(4, 2, 1, 12, 200),
+    ROWS(4, 2, 3, 16, 200),
+    ROW(4, 1, 3, 12, 3000, 1, TC_EXHAUSTIVE),
+    ROW(4, 2, 3, 14, 3000, 2, TC_EXHAUSTIVE),
     {0},
 };

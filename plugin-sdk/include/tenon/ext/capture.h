@@ -1,21 +1,25 @@
 /* tenon/ext/capture.h: extension "tenon.capture/1", offered by plugins that can record the work of
  * a stream once and run it again as a whole, any number of times (CUDA graphs, command buffers, a
- * list of commands).  Between `begin` and `end` or `abandon` a stream captures: what is queued on
- * it, by whichever thread, is recorded and does not run. Other streams, also of the same device, go
- * on as ever and may capture themselves; one capture has one stream. While a stream captures
- * recorded   tn_kernel.run, copy, fill, copy_from_host with `src_pinned`, copy_to_host with
- * `dst_pinned`: each with the handles, offsets, scalars and addresses that it was given; the bytes
- * behind them, pinned ones too, are those that a launch finds refused    copy_from_host and
- * copy_to_host of other host memory, copy_peer, query and synchronize of the stream, record and
- * wait of events on it, begin, launch: TN_ERR_STATE, with a message, nothing done and nothing
- * recorded, also of no bytes as ever    alloc, dealloc and info; events recorded before; prepare,
- * supports and abandon of kernels; everything on another stream. Work queued before `begin` runs on
- * A kernel that cannot be recorded answers TN_ERR_UNSUPPORTED in `run`, which passes its record
- * over. What was recorded stays good, here and after what is refused. When any other call on the
- * stream fails, what was recorded is of no use and the host abandons it.  A graph belongs to its
- * device and to no stream. It keeps what its kernels need of the plugin (programs, plans,
- * parameters); memory that it names, the workspace of its kernels included, is the host's to keep
- * until the graph is destroyed and its launches are done. */
+ * list of commands).
+ *
+ * Between `begin` and `end` or `abandon` a stream captures: what is queued on it, by whichever
+ * thread, is recorded and does not run. Other streams, also of the same device, go on as ever and may
+ * capture themselves; one capture has one stream. While a stream captures
+ *   recorded   tn_kernel.run, copy, fill, copy_from_host with `src_pinned`, copy_to_host with
+ *              `dst_pinned`: each with the handles, offsets, scalars and addresses that it was given;
+ *              the bytes behind them, pinned ones too, are those that a launch finds
+ *   refused    copy_from_host and copy_to_host of other host memory, copy_peer, query and synchronize
+ *              of the stream, record and wait of events on it, begin, launch: TN_ERR_STATE, with a
+ *              message, nothing done and nothing recorded, also of no bytes
+ *   as ever    alloc, dealloc and info; events recorded before; prepare, supports and abandon of
+ *              kernels; everything on another stream. Work queued before `begin` runs on
+ * A kernel that cannot be recorded answers TN_ERR_UNSUPPORTED in `run`, which passes its record over.
+ * What was recorded stays good, here and after what is refused. When any other call on the stream
+ * fails, what was recorded is of no use and the host abandons it.
+ *
+ * A graph belongs to its device and to no stream. It keeps what its kernels need of the plugin
+ * (programs, plans, parameters); memory that it names, the workspace of its kernels included, is the
+ * host's to keep until the graph is destroyed and its launches are done. */
 #ifndef TENON_EXT_CAPTURE_H
 #define TENON_EXT_CAPTURE_H
 

@@ -1,7 +1,8 @@
 /* tenon/ext/native.h: extension "tenon.native/1", offered by plugins over a driver whose objects a
- * program may want to use beside Tenon (its own kernels, another library on the same queue).  What
- * is returned belongs to the plugin and is not retained for the caller: a context lives as long as
- * the device is open, a stream as the stream, an address as the allocation, and is the same each
+ * program may want to use beside Tenon (its own kernels, another library on the same queue).
+ *
+ * What is returned belongs to the plugin and is not retained for the caller: a context lives as long
+ * as the device is open, a stream as the stream, an address as the allocation, and is the same each
  * time. Work that the caller puts on a native stream is in order with Tenon's and counts as the
  * stream's: query and synchronize see it, and so does an event recorded behind it. */
 #ifndef TENON_EXT_NATIVE_H
