@@ -8,10 +8,10 @@
 #include <string.h>
 
 static const tc_contract_row *const contract_tables[] = {
-    tc_property_rows, tc_record_rows,  tc_memory_rows,   tc_transfer_rows, tc_stream_rows,
-    tc_event_rows,    tc_error_rows,   tc_thread_rows,   tc_device_rows,   tc_space_rows,
-    tc_native_rows,   tc_prepare_rows, tc_workload_rows, tc_graph_rows,    tc_graph_order_rows,
-    tc_size_rows,     tc_queue_rows,
+    tc_property_rows, tc_record_rows,  tc_memory_rows,     tc_transfer_rows, tc_stream_rows,
+    tc_event_rows,    tc_error_rows,   tc_thread_rows,     tc_device_rows,   tc_space_rows,
+    tc_native_rows,   tc_prepare_rows, tc_workload_rows,   tc_graph_rows,    tc_graph_order_rows,
+    tc_size_rows,     tc_queue_rows,   tc_concurrent_rows,
 };
 static const tc_contract_row *const process_tables[] = {
     tc_load_rows,        tc_table_rows,      tc_life_rows,        tc_open_rows,

@@ -52,6 +52,24 @@ static void unrecorded(tc_contract *k) {
     }
 }
 
+/* Also where one was destroyed that is not yet complete, and the new ones may take its place. */
+static void unrecorded_again(tc_contract *k) {
+    enum { EVENTS = 4 };
+    scene n;
+    tn_event_impl *events[EVENTS];
+    if (!set_up(k, &n, 0) || !tc_work_queue(k, &n.work, n.slow))
+        return;
+    for (int i = 0; i < EVENTS; i++)
+        if (!tc_event_create(k, n.s, 0, &events[i]) || !record(&n, events[i], n.slow))
+            return;
+    for (int i = 0; i < EVENTS; i++)
+        tc_event_destroy(k, events[i]);
+    for (int i = 0; i < EVENTS && tc_event_create(k, n.s, 0, &events[i]); i++)
+        tc_must(k, TNP_EVENT_CREATE, n.events->query(events[i]),
+                "query of an event that was never recorded, made after others were destroyed");
+    tc_stream_sync(k, n.slow);
+}
+
 /* When the event says done, what was before it is there, for one who waits for nothing else. */
 static void done_means_done(tc_contract *k) {
     scene n;
@@ -444,6 +462,7 @@ static void many(tc_contract *k) {
 
 const tc_contract_row tc_event_rows[] = {
     {"event-unrecorded", "", TC_SMOKE, unrecorded},
+    {"event-unrecorded-again", "", TC_SMOKE, unrecorded_again},
     {"event-done-means-done", "by=query", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=synchronize", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=both", TC_SMOKE, done_means_done},

@@ -91,6 +91,41 @@ static void others(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* What is allocated and freed while a stream captures counts at once, as at other times. */
+static void memory(tc_contract *k) {
+    enum { BYTES = 4 << 20, TIMES = 4 };
+    tc_scene n;
+    tn_memory some[TIMES];
+    void *host;
+    uint64_t first[2] = {0}, taken[2] = {0}, last[2] = {0}; /* bytes free; while one captures */
+    if (!tc_scene_set_up(k, &n))
+        return;
+    for (int captures = 0; captures < 2 && !tc_failed(k); captures++) {
+        if (captures && (!tc_scene_begin(&n) || !tc_scene_fill(&n, &n.a, 0, n.a.bytes, 1)))
+            break;
+        for (int round = 0; round < 2; round++) { /* in the first a device may take what it keeps */
+            first[captures] = tc_free_bytes(n.s);
+            for (int i = 0; i < TIMES; i++)
+                if (!tc_must(k, TNP_CAPTURE_OTHERS,
+                             tc_alloc(n.s, TN_SPACE_DEVICE, BYTES, &some[i], &host), "alloc"))
+                    some[i] = 0;
+            taken[captures] = tc_free_bytes(n.s);
+            for (int i = 0; i < TIMES; i++)
+                if (some[i])
+                    n.s->memory->dealloc(n.s->device, TN_SPACE_DEVICE, some[i]);
+            last[captures] = tc_free_bytes(n.s);
+        }
+        if (captures)
+            n.ext->abandon(n.stream);
+    }
+    if (first[0] == last[0] && taken[0] < first[0] && first[1] != last[1])
+        TC_BROKEN(k, TNP_CAPTURE_OTHERS,
+                  "info: %llu bytes are free, and %llu after some were allocated and freed while a "
+                  "stream captures; at other times as many as before",
+                  (unsigned long long)first[1], (unsigned long long)last[1]);
+    tc_scene_finish(&n);
+}
+
 typedef struct helper {
     tc_scene *n;
     tn_status on_captured, on_other;
@@ -229,6 +264,7 @@ static void update_order(tc_contract *k) {
 const tc_contract_row tc_graph_order_rows[] = {
     {"capture-launch-order", "", TC_SMOKE, launch_order},
     {"capture-launch-at-once", "", TC_SMOKE, launch_at_once},
+    {"capture-memory", "", TC_SMOKE, memory},
     {"capture-others", "", TC_SMOKE, others},
     {"capture-threads", "", TC_SMOKE, threads},
     {"capture-update", "", TC_SMOKE, update},

@@ -30,7 +30,7 @@ typedef struct scene {
     tn_memory memory, pinned;
     void *pinned_host;
     tn_stream_impl *stream, *waiting;
-    tn_event_impl *event, *start;
+    tn_event_impl *event, *start, *of_other;
     tc_invocation call;
     tc_placed placed;
     bool has_kernel;
@@ -79,7 +79,12 @@ static bool set_up(tc_contract *k, scene *n) {
             (tc_lifecycle_open_device(k, &n->s, index, &n->other) &&
              tc_must(k, TNP_STREAM_CREATE,
                      n->other.ops->streams->create(n->other.device, 0, &n->other.stream),
-                     "create of a stream"))) &&
+                     "create of a stream") &&
+             tc_must(k, TNP_EVENT_CREATE,
+                     n->other.ops->events->create(n->other.device, TN_EVENT_TIMING, &n->of_other),
+                     "create of an event") &&
+             tc_must(k, TNP_EVENT_RECORD,
+                     n->other.ops->events->record(n->of_other, n->other.stream), "record"))) &&
            make_things(n);
 }
 
@@ -99,6 +104,8 @@ static void finish(scene *n) {
         s->ops->events->destroy(n->start);
     if (n->stream)
         s->ops->streams->destroy(n->stream);
+    if (n->of_other)
+        s->ops->events->destroy(n->of_other);
     if (n->other.stream)
         s->ops->streams->destroy(n->other.stream);
     if (n->other.device)
@@ -159,8 +166,24 @@ static void call_everything(scene *n) {
     LOST(n, events->query(n->event), "query of an event");
     LOST(n, events->query(n->start), "query of an event that was passed before");
     LOST(n, events->synchronize(n->start), "synchronize of an event");
-    if (TN_HAS(events, tn_event_ops, elapsed) && events->elapsed)
+    bool elapsed = TN_HAS(events, tn_event_ops, elapsed) && events->elapsed;
+    if (elapsed)
         LOST(n, events->elapsed(n->start, n->start, &ns), "elapsed");
+    if (elapsed && n->of_other) {
+        LOST(n, events->elapsed(n->start, n->of_other, &ns),
+             "elapsed to an event of another device");
+        LOST(n, events->elapsed(n->of_other, n->start, &ns),
+             "elapsed from an event of another device");
+    }
+    if (n->other.device && TN_HAS(m, tn_memory_ops, copy_peer) && m->copy_peer &&
+        tc_alloc(&n->other, TN_SPACE_DEVICE, 64, &memory, &host) == TN_OK) {
+        LOST(n,
+             m->copy_peer(n->other.device, n->other.stream, memory, 0, s->device, n->memory, 0, 64),
+             "copy_peer from a device");
+        LOST(n, m->copy_peer(s->device, n->stream, n->memory, 0, n->other.device, memory, 0, 64),
+             "copy_peer to a device");
+        m->dealloc(n->other.device, TN_SPACE_DEVICE, memory);
+    }
     if (n->has_kernel)
         LOST(n, tc_call_placed(&n->placed), "run of a kernel");
     if (n->other.stream)
@@ -240,8 +263,49 @@ static void lost_at_work(tc_contract *k) {
     look_after(&n);
 }
 
+/* Transfers until the device is lost at its `at`th command: what says that it was done was done. */
+static void lose_at(tc_contract *k, int at) {
+    tc_subject s;
+    tn_host host = *tc_host_table();
+    tn_memory memory;
+    void *where;
+    unsigned char bytes[BYTES], back[BYTES];
+    host.option = option;
+    lose.asked = false;
+    snprintf(lose.value, sizeof lose.value, "%u:%d", k->options->device, at);
+    if (!tc_lifecycle_open(k, &s, &host, TNP_NONE, "with the option lose"))
+        return;
+    tn_status status = tc_alloc(&s, TN_SPACE_DEVICE, BYTES, &memory, &where);
+    bool has = status == TN_OK;
+    for (int i = 0; lose.asked && status == TN_OK && i < 100 && !tc_failed(k); i++) {
+        memset(bytes, i + 1, sizeof bytes);
+        memset(back, 0, sizeof back);
+        status = s.memory->copy_from_host(s.device, s.stream, memory, 0, bytes, 0, BYTES);
+        if (status == TN_OK)
+            status = s.memory->copy_to_host(s.device, s.stream, back, 0, memory, 0, BYTES);
+        if (status == TN_OK && memcmp(bytes, back, BYTES) != 0)
+            TC_BROKEN(k, TNP_READ_COMPLETE,
+                      "copy_to_host says TN_OK, and other bytes came than were written; the device "
+                      "is lost at its command %d",
+                      at);
+    }
+    if (status != TN_OK && status != TN_ERR_DEVICE_LOST)
+        tc_must(k, TNP_DEVICE_LOST_FAILS, status, "a transfer while the device is lost");
+    if (!lose.asked)
+        TC_NOT_OFFERED(k, "init asks for no option `lose`, by which a device could be lost");
+    if (has)
+        s.memory->dealloc(s.device, TN_SPACE_DEVICE, memory);
+    tc_subject_close(&s);
+}
+
+static void lost_in_transfers(tc_contract *k) {
+    for (int at = 1; at <= 12 && !tc_failed(k); at++)
+        lose_at(k, at);
+}
+
 const tc_contract_row tc_lost_rows[] = {
     {"lost-calls", "", TC_SMOKE, lost_calls},
     {"lost-at-work", "", TC_SMOKE, lost_at_work},
+    {"lost-in-transfers", "", TC_SMOKE, lost_in_transfers},
     {0},
 };

@@ -2,6 +2,8 @@
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <limits.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,6 +162,42 @@ static void stable(tc_contract *k) {
     }
 }
 
+typedef struct asker {
+    const tc_subject *s;
+    uint64_t sum;
+} asker;
+
+static void *ask_on_one_processor(void *context) {
+    asker *a = context;
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) == 0)
+        for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+            if (CPU_ISSET(i, &all))
+                CPU_SET(i, &one);
+    if (CPU_COUNT(&one) == 1)
+        sched_setaffinity(0, sizeof one, &one);
+    a->sum = tc_properties_sum(a->s, a->s->index);
+    return NULL;
+}
+
+/* What a device is does not depend on who asks. */
+static void asked_elsewhere(tc_contract *k) {
+    asker a = {.s = k->subject};
+    pthread_t thread;
+    uint64_t before = tc_properties_sum(k->subject, k->subject->index);
+    if (pthread_create(&thread, NULL, ask_on_one_processor, &a) != 0) {
+        TC_CASE_ERROR(k->out, "a thread cannot be started");
+        return;
+    }
+    pthread_join(thread, NULL);
+    if (a.sum != before)
+        TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                  "device %u: a property is another one for a thread that may run on one processor "
+                  "alone",
+                  k->subject->index);
+}
+
 /* The name of one device is still there when another was asked for its own. */
 static void names(tc_contract *k) {
     const tc_subject *s = k->subject;
@@ -256,6 +294,7 @@ static void memory(tc_contract *k) {
 
 const tc_contract_row tc_property_rows[] = {
     {"property-values", "", TC_SMOKE, values},
+    {"property-stable-elsewhere", "", TC_SMOKE, asked_elsewhere},
     {"property-stable", "", TC_SMOKE, stable},
     {"property-names", "", TC_SMOKE, names},
     {"property-unknown", "", TC_SMOKE, unknown},

@@ -115,6 +115,45 @@ static void room(tc_contract *k) {
     tc_unplace(&n.placed);
 }
 
+/* Each of some streams has room of its own. */
+static void room_of_each(tc_contract *k) {
+    enum { STREAMS = 5 };
+    scene n;
+    tn_stream_impl *queues[STREAMS];
+    double took = 0;
+    bool held = false, ok = set_up(k, &n);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, n.s, 0, &queues[i]);
+    for (int tries = 0; tries < 5 && ok && !held; tries++) {
+        const tn_event_ops *events = n.s->ops->events;
+        double seconds = tries ? (4 * took > 0.03 ? 4 * took : 0.03) * (1 << tries) : 0;
+        ok = tc_work_hold(k, &n.work, n.slow, seconds) &&
+             tc_must(k, TNP_EVENT_RECORD, events->record(n.mark, n.slow), "record");
+        double start = tc_now();
+        for (int i = 0; i < STREAMS && ok; i++) {
+            n.queue = queues[i];
+            ok = tc_must(k, TNP_EVENT_WAIT, events->wait(n.queue, n.mark), "wait");
+            for (int c = 0; c < ROOM && ok; c++)
+                ok = tc_must(k, TNP_STREAM_ROOM,
+                             n.s->memory->fill(n.s->device, n.queue, n.b.memory, (uint64_t)i * SPAN,
+                                               (uint8_t)(c + i), SPAN),
+                             "one of many commands behind a mark");
+            memset(n.b.model + i * SPAN, (ROOM - 1 + i) & 0xff, SPAN);
+        }
+        took = tries ? took : tc_now() - start;
+        held = ok && tries && events->query(n.mark) == TN_NOT_READY;
+        for (int i = 0; i < STREAMS && ok; i++)
+            ok = tc_stream_sync(k, queues[i]);
+    }
+    if (ok && !held)
+        TC_BROKEN(k, TNP_STREAM_ROOM,
+                  "%d commands on each of %d streams behind a mark keep the caller until it is "
+                  "passed; without it they take %g s to queue; each stream has room for them",
+                  ROOM, STREAMS, took);
+    else if (ok)
+        check(&n, TNP_STREAM_ROOM, "what hundreds of commands on each of some streams wrote");
+}
+
 static void deep(tc_contract *k) {
     scene n;
     double took;
@@ -124,9 +163,15 @@ static void deep(tc_contract *k) {
 }
 
 const tc_contract_row tc_queue_rows[] = {
-    {"queue-room", "what=fill", TC_SMOKE, room},    {"queue-room", "what=copy", TC_SMOKE, room},
-    {"queue-room", "what=write", TC_SMOKE, room},   {"queue-room", "what=read", TC_SMOKE, room},
-    {"queue-room", "what=kernel", TC_SMOKE, room},  {"queue-deep", "what=fill", TC_STANDARD, deep},
-    {"queue-deep", "what=copy", TC_STANDARD, deep}, {"queue-deep", "what=write", TC_STANDARD, deep},
-    {"queue-deep", "what=read", TC_STANDARD, deep}, {0},
+    {"queue-room", "what=fill", TC_SMOKE, room},
+    {"queue-room", "what=copy", TC_SMOKE, room},
+    {"queue-room", "what=write", TC_SMOKE, room},
+    {"queue-room", "what=read", TC_SMOKE, room},
+    {"queue-room", "what=kernel", TC_SMOKE, room},
+    {"queue-room-of-each", "", TC_SMOKE, room_of_each},
+    {"queue-deep", "what=fill", TC_STANDARD, deep},
+    {"queue-deep", "what=copy", TC_STANDARD, deep},
+    {"queue-deep", "what=write", TC_STANDARD, deep},
+    {"queue-deep", "what=read", TC_STANDARD, deep},
+    {0},
 };

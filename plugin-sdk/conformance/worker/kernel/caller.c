@@ -20,13 +20,14 @@
 #define INSTRUMENTED 1
 #endif
 
-/* ALLOWED is for kernels, OWN for the C library's part of a stack and the suite's frames. */
-enum { STACK = 16 << 20, ALLOWED = 1 << 20, OWN = 128 << 10 };
+/* ALLOWED is for kernels, from where they are called on. */
+enum { STACK = 16 << 20, ALLOWED = 1 << 20 };
 
 static struct caller {
     bool alive;
     pthread_t thread;
-    char *stack; /* its lowest byte */
+    char *stack;  /* its lowest byte */
+    char *called; /* the lowest frame from which a kernel was called since the case began */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     tc_run *run; /* NULL: nothing to do */
@@ -100,20 +101,30 @@ static bool start(void) {
     return caller.alive;
 }
 
-/* Bytes from the stack's end down to the lowest page that was touched, beyond what is allowed; 0: none
- * was. */
+void tc_caller_calls(void) {
+    char *frame = __builtin_frame_address(0);
+    bool here = caller.alive && frame > caller.stack && frame < caller.stack + STACK;
+    if (here && (!caller.called || frame < caller.called))
+        caller.called = frame;
+}
+
+/* Bytes below that frame, down to the lowest page that was touched, where these are more than allowed; 0:
+ * none was. */
 static uint64_t too_deep(void) {
 #ifdef INSTRUMENTED
     return 0; /* frames are larger than the plugin's own */
 #else
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), room = STACK - ALLOWED - OWN;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (!caller.called)
+        return 0;
+    uint64_t room = (uint64_t)(caller.called - ALLOWED - caller.stack) / page * page;
     static unsigned char touched[STACK / 4096];
     if (mincore(caller.stack, room, touched) != 0)
         return 0;
     for (uint64_t i = 0; i < room / page; i++)
         if (touched[i] & 1) {
             madvise(caller.stack, room, MADV_DONTNEED);
-            return STACK - i * page;
+            return (uint64_t)(caller.called - caller.stack) - i * page;
         }
     return 0;
 #endif
@@ -130,6 +141,7 @@ void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *opti
     caller.options = options;
     caller.out = out;
     caller.run = run;
+    caller.called = NULL;
     pthread_cond_broadcast(&caller.changed);
     while (caller.run)
         pthread_cond_wait(&caller.changed, &caller.lock);
@@ -139,7 +151,7 @@ void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *opti
         tc_verdict_set(out, TC_FAIL, TNP_KERNEL_STACK,
                        "%s: the call used %llu KiB of the calling thread's stack; a kernel gets by "
                        "with %d KiB",
-                       c->subject, (unsigned long long)(used - OWN) >> 10, ALLOWED >> 10);
+                       c->subject, (unsigned long long)used >> 10, ALLOWED >> 10);
 }
 
 void tc_caller_end(void) {

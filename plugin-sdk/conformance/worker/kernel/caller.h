@@ -12,6 +12,9 @@ typedef void tc_run(const tc_case *c, const tc_options *options, tc_verdict *out
 void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *options,
                            tc_verdict *out);
 
+/* A kernel is called from the frame of the function that calls this. */
+void tc_caller_calls(void);
+
 /* Ends the thread, if there is one. */
 void tc_caller_end(void);
 

@@ -1,4 +1,5 @@
 /* See execute.h. */
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
@@ -285,6 +286,7 @@ void tc_abandon_placed(tc_placed *p) {
 tn_status tc_run_placed(const tc_placed *p) {
     expendable e;
     lend(&e, p);
+    tc_caller_calls();
     tn_status status = tc_watch_run(p->kernel, &e.call);
     take_back(&e);
     return status;

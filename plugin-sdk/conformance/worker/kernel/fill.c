@@ -179,6 +179,15 @@ static bool extremes(const tc_invocation *call) {
     return call->record->extremes;
 }
 
+/* Lines along the last dimension. What a kernel takes to be near them all may be the one that is not. */
+static tc_number outlier(const tc_shape *shape, int64_t i, tc_random *r) {
+    int64_t n = shape->rank ? shape->sizes[shape->rank - 1] : 1, line = i / n;
+    int64_t places[] = {0, n - 1, n / 2};
+    if (i % n == places[line % 3])
+        return (tc_number){line % 2 ? -300 : 300, line % 2 ? -100 : 100};
+    return (tc_number){tc_uniform(r, -0.5L, 0.5L), tc_integer(r, -1, 1)};
+}
+
 static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,
                          tc_random *r) {
     const tc_arg *arg = &call->record->args[a];
@@ -192,6 +201,8 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return (tc_number){1, 1};
     case TC_DATA_NULL:
         return is_last_factor(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
+    case TC_DATA_OUTLIER:
+        return outlier(&o->shape, i, r);
     case TC_DATA_EVERY:
         return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
     case TC_DATA_EXACT:
@@ -281,6 +292,14 @@ static void place_specials(tc_operand *o, tc_random *r) {
     }
 }
 
+/* NaNs that differ in what they carry: a kernel that compares bits tells them apart, and must not. */
+static void tell_nans_apart(tc_operand *o, tc_random *r) {
+    uint64_t quiet = UINT64_C(1) << (tc_digits(o->dtype) - 2);
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        if (isnan(o->values[i].f))
+            o->values[i].i = (int64_t)(quiet | tc_below(r, quiet));
+}
+
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
@@ -297,6 +316,8 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             approach(call, a);
         meet(call, a, r);
     }
+    if (tc_is_float(o->dtype) && call->data != TC_DATA_EVERY)
+        tell_nans_apart(o, r);
     if (call->scalar == (int32_t)a) {
         if (call->data == TC_DATA_WIDE && o->dtype != TN_BOOL && tc_is_arithmetic(call->record))
             o->values[0] = whole(o->dtype, r);

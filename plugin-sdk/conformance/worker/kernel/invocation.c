@@ -10,9 +10,9 @@
 
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
-static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide",  "cancel",
-                                                  "biased", "special", "carry", "exponents",
-                                                  "near",   "ones",    "null",  "every"};
+static const char *const data_names[TC_N_DATA] = {
+    "exact",     "random", "wide", "cancel", "biased",  "special", "carry",
+    "exponents", "near",   "ones", "null",   "outlier", "every"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];

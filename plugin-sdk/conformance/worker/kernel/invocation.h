@@ -49,7 +49,8 @@ typedef enum tc_data {
     TC_DATA_NEAR,      /* the largest numbers, which differ in their last digits */
     TC_DATA_ONES,      /* 1, or true, everywhere */
     TC_DATA_NULL,      /* of two factors the second is 0, the first as of special */
-    TC_DATA_EVERY,     /* element i has the bits of i: all values of a small dtype */
+    TC_DATA_OUTLIER, /* near 0, but for one of a line that is far: the first, the last, one within */
+    TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
     TC_N_DATA
 } tc_data;
 

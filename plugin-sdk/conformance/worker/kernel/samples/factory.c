@@ -48,6 +48,10 @@ static void list_fill(const tc_sampler *m) {
             snprintf(value, sizeof value, "value=%s", floating ? floats[k] : ints[k]);
             emit(m, value, 2, TC_SIZES(7, 9), (tc_layout)layout);
         }
+    for (int k = 0; k < n; k++) { /* whole words, which a kernel may fill with a pattern */
+        snprintf(value, sizeof value, "value=%s", floating ? floats[k] : ints[k]);
+        emit(m, value, 1, TC_SIZES(64), TC_LAYOUT_DENSE);
+    }
     for (int32_t rank = 0; m->set != TC_SMOKE && rank <= TC_MAX_RANK; rank++)
         emit(m, "value=1", rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), TC_LAYOUT_PADDED);
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
@@ -65,6 +69,8 @@ static void list_arange(const tc_sampler *m) {
     for (int k = 0; k < n; k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++)
             emit(m, floating ? floats[k] : ints[k], 1, TC_SIZES(101), (tc_layout)layout);
+    if (floating) /* some are in the middle between two halves, but for what f32 rounds away */
+        emit(m, "start=0 step=0.69999999", 1, TC_SIZES(5003), TC_LAYOUT_DENSE);
     if (tc_dtype_bytes(m->types[0]) > 1) /* more than the others count */
         emit(m, "start=-7 step=1", 1, TC_SIZES(tc_dtype_bytes(m->types[0]) > 2 ? 70001 : 30001),
              TC_LAYOUT_DENSE);

@@ -76,10 +76,12 @@ void tc_lines_list_timed(const tc_sampler *m) {
 /* Many lines, long ones, all ranks; and in every dtype so much that the work is split. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
-        {2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0},       {2, {3, 5003}, 1},
-        {2, {5003, 3}, 0},  {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0},
+        {2, {400, 300}, 1},    {2, {300, 400}, 0}, {1, {70001}, 0},
+        {2, {3, 5003}, 1},     {2, {5003, 3}, 0},  {2, {65541, 2}, 1},
+        {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0}, {3, {3, 50, 300}, 1},
     };
-    static const struct sized split = {2, {303, 133}, 1}, lines = {2, {3, 5003}, 1};
+    static const struct sized split = {2, {303, 133}, 1}, lines = {2, {3, 5003}, 1},
+                              down = {2, {31, 43}, 0};
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         /* One softmax of so many has no digit left. */
@@ -99,8 +101,12 @@ static void list_large(const tc_sampler *m) {
             tc_emit(m, l);
         tc_line masked = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending);
         tc_line_add(&masked, "data=null");
-        if (m->record->fill == TC_FILL_FAR)
+        tc_line columns = call_line(m, &down, -1, TC_LAYOUT_DENSE, descending);
+        tc_line_add(&columns, "data=null");
+        if (m->record->fill == TC_FILL_FAR) {
             tc_emit(m, masked);
+            tc_emit(m, columns);
+        }
         tc_line close = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending);
         tc_line_add(&close, "data=near");
         if (orders(m->record) && m->types[0] != TN_BOOL)

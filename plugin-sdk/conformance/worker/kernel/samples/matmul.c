@@ -127,6 +127,8 @@ static void list(const tc_sampler *m) {
             if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
                 for (int64_t k = 600; k <= 4200; k += 3600) /* transposed: packed */
                     tc_emit(m, call_line(m, &(struct sized){1, 6, k, 20}, f % 4, 0, 4, 0, f));
+        for (int64_t batch = 1; batched && batch <= 3; batch += 2) /* one mat2 for all of them */
+            tc_emit(m, call_line(m, &(struct sized){batch, 6, 4200, 20}, 0, 0, 5, 0, 0));
         tc_line null = call_line(m, &(struct sized){1, 6, 600, 20}, 0, 0, 0, 0, 0);
         tc_line_add(&null, "data=null");
         if (tc_is_float(m->types[0]))

@@ -92,8 +92,12 @@ static void list(const tc_sampler *m) {
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], 3, NULL, TC_LAYOUT_DENSE));
-    if (m->set != TC_SMOKE)
+    if (m->set != TC_SMOKE) {
         tc_emit(m, call_line(m, &split, 3, NULL, TC_LAYOUT_DENSE));
+        tc_line far = call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
+        tc_line_add(&far, "data=outlier");
+        tc_emit(m, far);
+    }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         ranks.n_dims = (ranks.rank + 1) / 2;
         tc_emit(m, call_line(m, &ranks, 3, NULL, TC_LAYOUT_REVERSED));

@@ -172,6 +172,34 @@ static void list_crossed(const tc_sampler *m, const char *attrs) {
     emit_crossed(m, attrs, 0x6);
 }
 
+/* One tensor's dimensions lie in another order than those of the others, each order of four: what is
+ * sorted for one of them is not for the next. */
+static void list_orders(const tc_sampler *m, const char *attrs) {
+    enum { RANK = 4 };
+    static const int64_t sizes[RANK] = {2, 3, 2, 4};
+    for (int code = 1; code < RANK * RANK * RANK * RANK; code++) {
+        int place[RANK] = {code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6 & 3};
+        if ((1 << place[0] | 1 << place[1] | 1 << place[2] | 1 << place[3]) != 15)
+            continue;
+        int64_t strides[RANK], stride = 1;
+        for (int p = RANK - 1; p >= 0; p--) /* `place` says from the outermost on who lies there */
+            for (int d = 0; d < RANK; d++)
+                if (place[p] == d) {
+                    strides[d] = stride;
+                    stride *= sizes[d];
+                }
+        tc_line l = tc_line_start(m);
+        int n = 0;
+        for (uint32_t a = 0; a < m->record->n_args; a++)
+            if (m->record->args[a].kind == TC_ARG_TENSOR)
+                tc_line_strided(&l, m->record->args[a].name, RANK, sizes,
+                                n++ == code % 2 || m->record->n_args == 1 ? strides : NULL);
+        if (*attrs)
+            tc_line_add(&l, "%s", attrs);
+        tc_emit(m, l);
+    }
+}
+
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
 static void list_forms(const tc_sampler *m, const char *attrs) {
     static const int64_t sizes[] = {9, 7};
@@ -273,7 +301,7 @@ static void list(const tc_sampler *m) {
             tc_emit(m, call_line(m, attrs, 1, TC_SIZES(65), (int32_t)a, TC_LAYOUT_ZERO_ALL));
     list_forms(m, attrs);
     if (tc_has_large(m))
-        list_crossed(m, attrs);
+        list_crossed(m, attrs), list_orders(m, attrs);
     if (m->record->n_args == 1)
         list_every(m);
     if (m->set != TC_EXHAUSTIVE)

@@ -171,6 +171,25 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
+/* Each stride with each padding and dilation: forms for some of them must not take the others. */
+static void list_crossed(const tc_sampler *m) {
+    for (int way = 0; way < 32; way++) {
+        int64_t kernel = 2 + (way & 1), stride = 1 + (way >> 1 & 1), padding = way >> 2 & 1,
+                dilation = 1 + (way >> 3 & 1);
+        struct geometry g = {1,
+                             2,
+                             9,
+                             10,
+                             {kernel, kernel},
+                             {stride, stride},
+                             {padding, padding},
+                             {dilation, dilation},
+                             way >> 4 & 1,
+                             way & 1};
+        tc_emit(m, call_line(m, &g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {65541, 1, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
@@ -184,6 +203,8 @@ static void list(const tc_sampler *m) {
                              {2, 2},       {1, 1},        {1, 1}, false, true};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    if (tc_has_large(m))
+        list_crossed(m);
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {

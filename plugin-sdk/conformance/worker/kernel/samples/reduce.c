@@ -175,8 +175,9 @@ static void list_timed(const tc_sampler *m) {
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
-        {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}},
-        {2, {65541, 3}, 1, {1}}, {2, {3, 65541}, 1, {0}}, {3, {2, 65541, 2}, 2, {0, 2}},
+        {2, {700, 150}, 1, {0}},   {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}},
+        {2, {65541, 3}, 1, {1}},   {2, {3, 65541}, 1, {0}}, {3, {2, 65541, 2}, 2, {0, 2}},
+        {3, {3, 50, 300}, 1, {1}},
     };
     static const struct sized many = {2, {3, 40000}, 1, {1}}, carried = {2, {3, 10007}, 1, {1}};
     struct sized ranks = {0, {3, 2, 2, 3, 2, 2, 3, 1, 2, 1, 2, 2}, 0, {0}};
@@ -254,6 +255,11 @@ static void list(const tc_sampler *m) {
     tc_line_add(&hole, "data=null");
     if (!m->record->adds && tc_is_float(m->types[0]))
         tc_emit(m, hole);
+    tc_line far =
+        call_line(m, &(struct sized){2, {7, 4099}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&far, "data=outlier");
+    if (corrects(m->record))
+        tc_emit(m, far);
     list_large(m);
     list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */

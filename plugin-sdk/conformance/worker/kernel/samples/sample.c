@@ -99,6 +99,16 @@ void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t
     tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
 }
 
+void tc_line_strided(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                     const int64_t *strides) {
+    tc_shape s = tc_dense(rank, sizes);
+    char text[512];
+    s.placed = strides != NULL;
+    for (int32_t d = 0; strides && d < rank; d++)
+        s.strides[d] = strides[d];
+    tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
+}
+
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values) {
     tc_line_tensor(l, name, n, values, TC_LAYOUT_DENSE); /* a list is written as sizes are */
 }

@@ -36,6 +36,9 @@ void tc_line_out(tc_line *l, const tc_sampler *m, uint32_t k, int32_t rank, cons
 /* Appends " name=[sizes]/[strides]", broadcast along the dimensions whose bits are in `zeros`. */
 void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                        uint32_t zeros);
+/* The same with these strides; NULL: dense. */
+void tc_line_strided(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                     const int64_t *strides);
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
 void tc_emit(const tc_sampler *m, tc_line l);
 

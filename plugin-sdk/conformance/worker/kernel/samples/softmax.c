@@ -13,18 +13,21 @@ static void far_from_zero(tc_operand *o, tc_random *r) {
 
 /* Lines of which the first part is left out, as attention masks it: longer than what a kernel takes at
  * once, all of some lines but the last element; and lines of the lowest number alone. */
-static void masked(tc_operand *o, tc_random *r) {
-    int64_t n = o->shape.sizes[o->shape.rank - 1];
+static void masked(tc_operand *o, int64_t dim, tc_random *r) {
+    int64_t n = o->shape.sizes[dim], after = 1;
+    for (int32_t d = (int32_t)dim + 1; d < o->shape.rank; d++)
+        after *= o->shape.sizes[d];
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        int64_t line = i / n, end = line % 2 ? n - 1 : 2 * n / 3;
+        int64_t line = i / (n * after) * after + i % after, end = line % 2 ? n - 1 : 2 * n / 3;
         tc_real lowest = o->dtype == TN_F64 ? -1e308L : o->dtype == TN_F16 ? -65504 : -3e38L;
-        o->values[i].f = line % 3 == 2 ? lowest : i % n < end ? -INFINITY : tc_uniform(r, -4, 4);
+        bool hidden = i / after % n < end;
+        o->values[i].f = line % 3 == 2 ? lowest : hidden ? -INFINITY : tc_uniform(r, -4, 4);
     }
 }
 
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     if (call->record->fill == TC_FILL_FAR && call->data == TC_DATA_NULL) {
-        masked(&call->args[arg].tensor, r);
+        masked(&call->args[arg].tensor, call->args[tc_record_arg(call->record, "dim")].i, r);
         return true;
     }
     if (call->record->fill != TC_FILL_FAR || call->data != TC_DATA_WIDE)

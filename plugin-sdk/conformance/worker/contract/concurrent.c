@@ -1,0 +1,266 @@
+/* What goes on at the same time: questions while another thread waits, waits while another thread queues,
+ * large transfers on several streams and between devices. */
+#include "plugin-sdk/conformance/worker/contract/open_devices.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void sleep_for(double seconds) {
+    nanosleep(&(struct timespec){0, (long)(seconds * 1e9)}, NULL);
+}
+
+/* ---- questions while another thread waits ------------------------------------------------ */
+
+enum { WAIT_STREAM, WAIT_EVENT, WAIT_READ, N_WAITS };
+enum { ASK_EVENT, ASK_STREAM, ASK_WAIT, N_ASKS };
+
+typedef struct waiter {
+    tc_contract *k;
+    tc_subject *s;
+    tn_stream_impl *stream, *other;
+    tn_event_impl *event;
+    tc_buffer b;
+    int way;
+    tn_status status;
+} waiter;
+
+static void *wait_for_it(void *context) {
+    waiter *w = context;
+    const tn_device_ops *ops = w->s->ops;
+    unsigned char bytes[64];
+    if (w->way == WAIT_STREAM)
+        w->status = ops->streams->synchronize(w->stream);
+    else if (w->way == WAIT_EVENT)
+        w->status = ops->events->synchronize(w->event);
+    else
+        w->status = w->s->memory->copy_to_host(w->s->device, w->stream, bytes, 0, w->b.memory, 0,
+                                               sizeof bytes);
+    return NULL;
+}
+
+static bool ask(waiter *w, int what) {
+    const tn_device_ops *ops = w->s->ops;
+    tn_status status = what == ASK_EVENT    ? ops->events->query(w->event)
+                       : what == ASK_STREAM ? ops->streams->query(w->stream)
+                                            : ops->events->wait(w->other, w->event);
+    return status == TN_NOT_READY ||
+           tc_must(w->k, TNP_THREADS_CONCURRENT, status, "a call while another thread waits");
+}
+
+/* Does the call take as long as the other thread waits, each time? */
+static bool always_waits(tc_contract *k, waiter *w, tc_work *work, int what) {
+    for (int i = 0; i < 4; i++) {
+        pthread_t thread;
+        if (!tc_work_hold(k, work, w->stream, 0.04 * (1 << i)) ||
+            !tc_must(k, TNP_EVENT_RECORD, w->s->ops->events->record(w->event, w->stream), "record"))
+            return false;
+        if (pthread_create(&thread, NULL, wait_for_it, w) != 0)
+            return TC_CASE_ERROR(k->out, "a thread cannot be started");
+        sleep_for(0.01);
+        double start = tc_now();
+        bool ok = ask(w, what);
+        double asked = tc_now() - start;
+        pthread_join(thread, NULL);
+        double waited = tc_now() - start;
+        if (!ok || !tc_must(k, TNP_THREADS_CONCURRENT, w->status, "a wait of another thread") ||
+            asked < 0.004 || asked < 0.5 * waited)
+            return false;
+    }
+    return true;
+}
+
+static void questions(tc_contract *k) {
+    static const char *const waits[N_WAITS] = {"synchronize of its stream",
+                                               "synchronize of an event", "a read"};
+    static const char *const asks[N_ASKS] = {"query of an event", "query of a stream",
+                                             "wait of a stream for an event"};
+    static const tn_requirement broken[N_ASKS] = {TNP_EVENT_QUERY, TNP_STREAM_QUERY,
+                                                  TNP_EVENT_WAIT};
+    tc_work work;
+    waiter w = {.k = k, .s = k->subject};
+    if (!tc_has_streams(k) || !tc_work_create(k, w.s, &work) ||
+        !tc_stream_create(k, w.s, 0, &w.stream) || !tc_stream_create(k, w.s, 0, &w.other) ||
+        !tc_event_create(k, w.s, 0, &w.event) ||
+        !tc_buffer_create(k, w.s, TN_SPACE_DEVICE, 1000, &w.b))
+        return;
+    for (w.way = 0; w.way < N_WAITS; w.way++)
+        for (int what = 0; what < N_ASKS && !tc_failed(k); what++)
+            if (always_waits(k, &w, &work, what))
+                TC_BROKEN(k, broken[what], "%s blocks as long as another thread is in %s",
+                          asks[what], waits[w.way]);
+}
+
+/* ---- a wait while another thread queues -------------------------------------------------- */
+
+typedef struct feeder {
+    tc_work *work;
+    tn_stream_impl *stream;
+    double seconds;
+    atomic_bool enough, ended;
+    atomic_int queued;
+    tn_status status;
+} feeder;
+
+/* Queues faster than the device works, so that the stream is never empty. */
+static void *feed(void *context) {
+    enum { MOST = 4000 };
+    feeder *f = context;
+    const tc_subject *s = f->work->subject;
+    double start = tc_now();
+    while (!f->enough && f->status == TN_OK && f->queued < MOST && tc_now() - start < f->seconds) {
+        f->status = s->memory->fill(s->device, f->stream, f->work->memory, 0, 1, f->work->bytes);
+        f->queued++;
+        sleep_for(f->work->seconds / 4);
+    }
+    f->ended = true;
+    return NULL;
+}
+
+/* Is synchronize back while the other thread goes on? */
+static bool returns(tc_contract *k, tc_work *work, tn_stream_impl *stream, double seconds) {
+    feeder f = {.work = work, .stream = stream, .seconds = seconds};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, feed, &f) != 0)
+        return TC_CASE_ERROR(k->out, "a thread cannot be started");
+    while (f.queued < 20 && !f.ended)
+        sleep_for(0.001);
+    bool ok = tc_stream_sync(k, stream), back = !f.ended;
+    f.enough = true;
+    pthread_join(thread, NULL);
+    tc_must(k, TNP_FILL_VALUE, f.status, "fill while another thread synchronizes the stream");
+    tc_stream_sync(k, stream);
+    return ok && back;
+}
+
+static void feeds(tc_contract *k) {
+    tc_work work;
+    tn_stream_impl *stream;
+    bool back = false;
+    if (!tc_has_streams(k) || !tc_work_create(k, k->subject, &work) ||
+        !tc_stream_create(k, k->subject, 0, &stream))
+        return;
+    for (int i = 0; i < 4 && !back && !tc_failed(k); i++)
+        back = returns(k, &work, stream, 0.3 * (1 << i));
+    if (!back && !tc_failed(k))
+        TC_BROKEN(k, TNP_STREAM_SYNCHRONIZE,
+                  "synchronize does not return as long as another thread queues on the stream; it "
+                  "waits for what was queued before");
+}
+
+/* ---- large transfers at once ------------------------------------------------------------- */
+
+enum { STREAMS = 3, LARGE = (3 << 20) + 5, ROUNDS = 3 };
+
+typedef struct lane {
+    tn_stream_impl *stream;
+    tc_buffer first, second, from, to;
+} lane;
+
+static bool set_up_lane(tc_contract *k, tc_subject *s, lane *l) {
+    return tc_stream_create(k, s, 0, &l->stream) &&
+           tc_buffer_create(k, s, TN_SPACE_DEVICE, LARGE, &l->first) &&
+           tc_buffer_create(k, s, TN_SPACE_DEVICE, LARGE, &l->second) &&
+           tc_buffer_create(k, s, TN_SPACE_PINNED, LARGE, &l->from) &&
+           tc_buffer_create(k, s, TN_SPACE_PINNED, LARGE, &l->to);
+}
+
+/* Up, across and down again, of bytes that differ by their streams. */
+static bool queue_lane(tc_contract *k, lane *l, int value) {
+    const tc_subject *s = k->subject;
+    const tn_memory_ops *m = s->memory;
+    memset(l->from.host, value, LARGE / 2);
+    memset(l->from.model, value, LARGE / 2);
+    memcpy(l->first.model, l->from.model, LARGE);
+    memcpy(l->second.model, l->from.model, LARGE);
+    memcpy(l->to.model, l->from.model, LARGE);
+    return tc_must(k, TNP_TRANSFER_PINNED,
+                   m->copy_from_host(s->device, l->stream, l->first.memory, 0, l->from.host,
+                                     l->from.memory, LARGE),
+                   "write from pinned memory") &&
+           tc_must(k, TNP_TRANSFER_RANGE,
+                   m->copy(s->device, l->stream, l->second.memory, 0, l->first.memory, 0, LARGE),
+                   "copy") &&
+           tc_must(k, TNP_TRANSFER_PINNED,
+                   m->copy_to_host(s->device, l->stream, l->to.host, l->to.memory, l->second.memory,
+                                   0, LARGE),
+                   "read to pinned memory");
+}
+
+static void parallel(tc_contract *k) {
+    lane lanes[STREAMS];
+    bool ok = tc_has_streams(k) && tc_has_pinned(k);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = set_up_lane(k, k->subject, &lanes[i]);
+    for (int round = 0; round < ROUNDS && ok; round++) {
+        for (int i = 0; i < STREAMS && ok; i++)
+            ok = queue_lane(k, &lanes[i], 0x10 * round + i);
+        for (int i = 0; i < STREAMS && ok; i++)
+            ok = tc_stream_sync(k, lanes[i].stream) &&
+                 tc_buffer_check(k, &lanes[i].second, k->subject->stream, TNP_TRANSFER_RANGE,
+                                 "memory that was copied while other streams transferred") &&
+                 tc_buffer_check(k, &lanes[i].to, NULL, TNP_TRANSFER_PINNED,
+                                 "pinned memory read while other streams transferred");
+    }
+}
+
+typedef struct fetch {
+    tn_stream_impl *stream;
+    tc_buffer from, to;
+} fetch;
+
+/* Several streams of one device fetch from the other at once. */
+static void fetch_at_once(tc_contract *k, tc_subject *a, tc_subject *b) {
+    fetch all[STREAMS];
+    const tn_memory_ops *m = b->memory;
+    bool ok = true;
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, b, 0, &all[i].stream) &&
+             tc_buffer_create(k, a, TN_SPACE_DEVICE, LARGE, &all[i].from) &&
+             tc_buffer_create(k, b, TN_SPACE_DEVICE, LARGE, &all[i].to);
+    for (int round = 0; round < 2 * ROUNDS && ok; round++) {
+        for (int i = 0; i < STREAMS && ok; i++) {
+            const tc_buffer *from = &all[(i + round) % STREAMS].from;
+            tn_status status = m->copy_peer(b->device, all[i].stream, all[i].to.memory, 0,
+                                            a->device, from->memory, 0, LARGE);
+            if (status == TN_ERR_UNSUPPORTED) {
+                TC_NOT_OFFERED(k, "copy_peer declines");
+                return;
+            }
+            ok = tc_must(k, TNP_COPY_PEER, status, "copy_peer");
+            memcpy(all[i].to.model, from->model, LARGE);
+        }
+        for (int i = 0; i < STREAMS && ok; i++)
+            ok = tc_must(k, TNP_STREAM_SYNCHRONIZE, b->ops->streams->synchronize(all[i].stream),
+                         "synchronize") &&
+                 tc_buffer_check(k, &all[i].to, b->stream, TNP_COPY_PEER,
+                                 "memory after several streams copied from another device at once");
+    }
+}
+
+static void peers(tc_contract *k) {
+    tc_devices all;
+    const tn_memory_ops *m = k->subject->memory;
+    if (!tc_has_streams(k))
+        return;
+    if (!TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer) {
+        TC_NOT_OFFERED(k, "no copy_peer");
+        return;
+    }
+    if (tc_devices_open(k, &all)) {
+        fetch_at_once(k, &all.at[0], &all.at[1]);
+        if (!tc_failed(k))
+            fetch_at_once(k, &all.at[1], &all.at[0]);
+    }
+    tc_devices_close(&all);
+}
+
+const tc_contract_row tc_concurrent_rows[] = {
+    {"thread-questions", "", TC_SMOKE, questions},
+    {"thread-feeds", "", TC_SMOKE, feeds},
+    {"transfer-parallel", "", TC_SMOKE, parallel},
+    {"device-peer-parallel", "", TC_SMOKE, peers},
+    {0},
+};
