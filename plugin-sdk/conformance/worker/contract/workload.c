@@ -167,18 +167,20 @@ static const struct choice {
     {tc_op_capture, 2, true}, {tc_op_launch, 5, true},     {tc_op_update, 1, true},
 };
 
+/* How often an operation is drawn. */
+static uint64_t weight_of(const tc_workload *w, size_t i) {
+    return choices[i].streams && !w->streams ? 0 : choices[i].weight;
+}
+
 bool tc_any_op(tc_workload *w) {
-    uint64_t total = 0, weight;
-    const size_t n = sizeof choices / sizeof *choices;
-    for (size_t i = 0; i < n; i++)
-        total += choices[i].streams && !w->streams ? 0 : choices[i].weight;
+    uint64_t total = 0;
+    size_t i = 0;
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
+        total += weight_of(w, k);
     uint64_t at = tc_workload_below(w, total);
-    for (size_t i = 0;; i++) {
-        weight = choices[i].streams && !w->streams ? 0 : choices[i].weight;
-        if (at < weight)
-            return choices[i].run(w);
-        at -= weight;
-    }
+    while (at >= weight_of(w, i))
+        at -= weight_of(w, i++);
+    return choices[i].run(w);
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */

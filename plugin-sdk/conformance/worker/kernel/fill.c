@@ -183,8 +183,9 @@ static bool extremes(const tc_invocation *call) {
 static tc_number outlier(const tc_shape *shape, int64_t i, tc_random *r) {
     int64_t n = shape->rank ? shape->sizes[shape->rank - 1] : 1, line = i / n;
     int64_t places[] = {0, n - 1, n / 2};
+    int64_t far = (line % 2 ? -1 : 1) * (100 + 40 * (line % 16)); /* lines are told apart */
     if (i % n == places[line % 3])
-        return (tc_number){line % 2 ? -300 : 300, line % 2 ? -100 : 100};
+        return (tc_number){(tc_real)far, far % 100};
     return (tc_number){tc_uniform(r, -0.5L, 0.5L), tc_integer(r, -1, 1)};
 }
 

@@ -96,7 +96,8 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, &split, 3, NULL, TC_LAYOUT_DENSE));
         tc_line far = call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
         tc_line_add(&far, "data=outlier");
-        tc_emit(m, far);
+        if (tc_record_arg(m->record, "eps") >= 0) /* which finds the mean itself */
+            tc_emit(m, far);
     }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         ranks.n_dims = (ranks.rank + 1) / 2;
