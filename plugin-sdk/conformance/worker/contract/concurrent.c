@@ -259,7 +259,7 @@ static void peers(tc_contract *k) {
 
 const tc_contract_row tc_concurrent_rows[] = {
     {"thread-questions", "", TC_SMOKE, questions},
-    {"thread-feeds", "", TC_SMOKE, feeds},
+    {"thread-feeds", "", TC_STANDARD, feeds},
     {"transfer-parallel", "", TC_SMOKE, parallel},
     {"device-peer-parallel", "", TC_SMOKE, peers},
     {0},
