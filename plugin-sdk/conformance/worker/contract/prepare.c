@@ -19,7 +19,8 @@ typedef struct prepared {
     tc_placed placed;
 } prepared;
 
-/* The line's call, of that record (NULL: of any). */
+/* The line's call, of that record (NULL: of any). False also of calls in place: what they have
+ * changed they would find when they run again. */
 static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uint64_t seed,
                   prepared *p) {
     char why[TC_MESSAGE];
@@ -27,7 +28,8 @@ static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uin
     if (!tc_case_parse(line, &p->c, why) || !tc_invocation_parse(&p->c, &k->arena, &p->call, why) ||
         !tc_invocation_fill(&p->call, p->call.seed + seed, why))
         return TC_CASE_ERROR(k->out, "%s: %s", line, why);
-    return tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&
+    return p->call.in_place < 0 &&
+           tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&
            (!kernel || p->placed.kernel == kernel) && tc_subject_sync(k->subject) == TN_OK;
 }
 
@@ -123,7 +125,8 @@ static bool runs(tc_contract *k, prepared *p) {
     return tc_must(k, TNP_KERNEL_WORKSPACE, tc_run_placed(&p->placed), p->call.record->op);
 }
 
-/* Two calls of one thread, both prepared before either runs: in their order, and the second one first. */
+/* Two calls of one thread, both prepared before either runs: in their order, and the second one
+ * first. */
 static void between(tc_contract *k, const tn_kernel *kernel, const char *const lines[2]) {
     prepared *p = tc_arena_array(&k->arena, 2, sizeof *p);
     if (!p) {
@@ -247,8 +250,8 @@ static void each_record(tc_contract *k, void (*try)(tc_contract *k, const tn_ker
         TC_NOT_OFFERED(k, "no kernel has prepare");
 }
 
-/* Calls that differ in one stride of many, one behind the other, with nothing allocated or freed between:
- * what is kept of a call fits the next one only where all of it is the same. */
+/* Calls that differ in one stride of many, one behind the other, with nothing allocated or freed
+ * between: what is kept of a call fits the next one only where all of it is the same. */
 static void alternates(tc_contract *k) {
     static const char *const pairs[][2] = {
         {"kernel/copy S=f32 D=f32 self=[2,3,2,3,2,5]/[1400,450,200,60,24,3]",

@@ -91,10 +91,10 @@ static void look(tc_sink *sink, const char *line) {
         tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
-                if (w->drawn)
-                    draw(w, i, line);
-                else
+                if (!w->drawn)
                     note(w, i, line, &call);
+                else if (call.in_place < 0)
+                    draw(w, i, line);
             }
     tc_arena_finish(&w->arena);
 }

@@ -7,8 +7,8 @@
 
 enum { TC_REACHING = 2 };
 
-/* The first lines of kernel/ that reach a record, of different sizes or dimensions; NULL: none. They live as long
- * as the case. */
+/* The first lines of kernel/ that reach a record, of different sizes or dimensions; NULL: none.
+ * They live as long as the case. */
 typedef struct tc_reached {
     const char *lines[TC_REACHING];
 } tc_reached;
@@ -18,7 +18,8 @@ typedef struct tc_reached {
  * has failed. */
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
-/* Lines drawn from all that reach a record, each as likely as another. */
+/* Lines drawn from all that reach a record, each as likely as another. None is in place: what such
+ * a call has changed it would find when it runs again. */
 enum { TC_DRAWN = 8 };
 typedef struct tc_drawn {
     char *lines[TC_DRAWN]; /* NULL behind the last */
