@@ -83,6 +83,21 @@ static void restore_thread_name(const state *before) {
     prctl(PR_SET_NAME, before->thread_name);
 }
 
+static void look_processors(state *s) {
+    if (sched_getaffinity(0, sizeof s->processors, &s->processors) != 0)
+        CPU_ZERO(&s->processors);
+}
+
+static bool compare_processors(const state *a, const state *b, char *text, size_t size) {
+    return !CPU_EQUAL(&a->processors, &b->processors) &&
+           CHANGED("changed the processors that the thread may run on, from %d to %d of them",
+                   CPU_COUNT(&a->processors), CPU_COUNT(&b->processors));
+}
+
+static void restore_processors(const state *before) {
+    sched_setaffinity(0, sizeof before->processors, &before->processors);
+}
+
 /* ---- of the process ---------------------------------------------------------------------- */
 
 static void look_locale(state *s) {

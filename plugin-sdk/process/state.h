@@ -8,6 +8,7 @@
 #define TNI_PLUGIN_SDK_PROCESS_STATE_H
 
 #include <locale.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 #define TNI_PROCESS_SLOW_MAP(X) \
     X(SIGNAL_MASK, signal_mask) \
     X(THREAD_NAME, thread_name) \
+    X(PROCESSORS, processors) \
     X(DIRECTORY, directory) \
     X(SIGNAL_ACTIONS, signal_actions) \
     X(UMASK, umask) \
@@ -50,6 +52,7 @@ typedef struct tni_process_state {
     } floating_point;
     sigset_t signal_mask;
     char thread_name[16];
+    cpu_set_t processors; /* that the thread may run on; none where there are too many to say */
     struct {
         locale_t thread;
         char process[512];

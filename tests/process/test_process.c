@@ -63,6 +63,17 @@ static void restart_after_a_signal(void) {
     struct sigaction action = {.sa_handler = SIG_DFL, .sa_flags = SA_RESTART};
     sigaction(SIGSYS, &action, NULL);
 }
+static void stay_on_one_processor(void) {
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) == 0)
+        for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+            if (CPU_ISSET(i, &all))
+                CPU_SET(i, &one);
+    if (CPU_EQUAL(&all, &one)) /* there is nothing to change */
+        _exit(0);
+    sched_setaffinity(0, sizeof one, &one);
+}
 static void mask_files(void) {
     umask(0123);
 }
@@ -104,6 +115,7 @@ static const change changes[] = {
 #endif
     {TNI_PROCESS_SIGNAL_MASK, block_a_signal, "changed the thread's signal mask"},
     {TNI_PROCESS_THREAD_NAME, rename_thread, "to renamed"},
+    {TNI_PROCESS_PROCESSORS, stay_on_one_processor, "changed the processors"},
     {TNI_PROCESS_LOCALE, set_locale, "changed the locale from C to LC_"},
     {TNI_PROCESS_LOCALE, set_thread_locale, "changed the locale of the thread"},
     {TNI_PROCESS_DIRECTORY, go_away, "changed the working directory to /proc"},

@@ -42,13 +42,18 @@
  * TN_OK alone; after a failure it is as it was, or cleared. A call that failed has taken nothing: no
  * memory, handle or charge is left of it. TN_ERR_DEVICE_LOST comes before every other answer: where
  * a device is gone, each call on it that can fail says so, queries with work left and those of
- * events included, and of a call with two devices where either is. Other devices go on: what waits
- * there for a lost one waits no longer. A lost device may be closed and opened again.
+ * events included, and of a call with two devices where either is; property, accepts, supports and
+ * prepare may answer as before, and a call that was being made when it went either way. Other
+ * devices go on: what waits there for a lost one waits no longer, and a copy from it that was
+ * queued there brings anything, or is an error of its stream. A lost device may be closed and
+ * opened again.
  *
  * Loading the object and every call leave the calling thread's floating-point modes (flags that
- * arithmetic raises may stay raised), signal mask, name and what a driver keeps per thread (a
- * current context) as they found them, and so the process's locale, working directory, signal
- * handlers, umask, environment variables, timers and priority, and lower none of its limits.
+ * arithmetic raises may stay raised), signal mask, name, processors that it may run on and what a
+ * driver or runtime keeps per thread (a current context, a number of threads) as they found them,
+ * and so the process's locale, working directory, signal handlers, umask, environment variables,
+ * timers and priority, and lower none of its limits. Nor does a plugin change these of the process
+ * for a while: other threads would see it. errno means nothing.
  * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
  * process may end without shutdown: then threads of the plugin may run while its static objects are
  * destroyed, and must bear it.
@@ -100,8 +105,9 @@ extern "C" {
 #define TN_SIZEOF_MEMBER(type, member) sizeof(((const type *)0)->member)
 #endif
 
-/* Is `member` inside the struct that `p` points to, as its writer knew it? Members of version 1.0
- * need no question: no struct is shorter. */
+/* Is `member` inside the struct that `p` points to, as its writer knew it? Asked of each member of
+ * tn_host and tn_memory_info, which may be shorter than here; what else a host fills is never
+ * shorter than in version 1.0. */
 #define TN_HAS(p, type, member) \
     ((p)->struct_size >= offsetof(type, member) + TN_SIZEOF_MEMBER(type, member))
 
@@ -220,7 +226,8 @@ typedef uint64_t tn_memory;
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it, in inputs. The
  * stride of a dimension of one element means nothing and may be any number. Rank 0 is one element;
- * kernels.h says who sees it. Every element lies inside the allocation. */
+ * kernels.h says who sees it. Every element lies inside the allocation. No two elements of outputs
+ * share a byte, though one's may lie between another's. */
 typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;
@@ -363,8 +370,8 @@ typedef struct tn_memory_ops {
     /* Host to device, in stream order. With `src_pinned` 0, `src` is consumed before the call
      * returns, whatever memory it is. Else [src, src + bytes) lies in `src_pinned`, an allocation of
      * TN_SPACE_PINNED of this device: it is read in stream order, and stays untouched until the
-     * stream has passed. No bytes: TN_OK and nothing happens, and offset and pinned address may be
-     * the end of the allocation; here and in all that follows. [any-thread] [device open] [required] */
+     * stream has passed. No bytes: nothing happens, and offset and pinned address may be the end of
+     * the allocation; here and in all that follows. [any-thread] [device open] [required] */
     tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                 uint64_t dst_offset, const void *src, tn_memory src_pinned,
                                 uint64_t bytes);
@@ -500,13 +507,14 @@ typedef struct tn_call {
 #define TN_KERNEL_STRIDED UINT64_C(1)
 /* inputs with strides of zero */
 #define TN_KERNEL_BROADCAST UINT64_C(2)
-/* an output may be exactly an input (same view) */
+/* an output may be exactly an input (same view), whichever has its dtype and sizes */
 #define TN_KERNEL_IN_PLACE UINT64_C(4)
 /* tensors of an extent, 1 + sum of (size - 1) * stride, of 2^31 elements or more */
 #define TN_KERNEL_INDEX64 UINT64_C(8)
 /* pointwise: at most one Tensor argument may arrive as I64, F64 or BOOL cell instead of a tensor */
 #define TN_KERNEL_SCALARS UINT64_C(16)
-/* same inputs, same bits, every time */
+/* the same call (views, attributes, bytes of the inputs) gives the same bits, every time, on any
+ * number of host threads */
 #define TN_KERNEL_DETERMINISTIC UINT64_C(32)
 
 enum { TN_KERNEL_MAX_TYPES = 8 };
@@ -550,8 +558,8 @@ typedef struct tn_kernel {
 
     /* The call is about to be made and all of it is valid but for the workspace: says in `out` what
      * `run` needs. `run` follows on this thread, other calls perhaps between them, with out->cookie
-     * in call->cookie and what the cookie stands for is used up; where it does not follow (no
-     * memory for the workspace), `abandon` does. `run` is never called without it.
+     * in call->cookie; what the cookie stands for is used up then, whatever `run` answers. Where it
+     * does not follow (no memory for the workspace), `abandon` does. `run` is never called without it.
      * TN_ERR_UNSUPPORTED, now or always, passes the record over, and needs no message. [any-thread]
      * [device open] [optional] */
     tn_status (*prepare)(const tn_call *call, tn_plan *out);

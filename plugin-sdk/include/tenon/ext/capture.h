@@ -19,7 +19,7 @@
  *
  * A graph belongs to its device and to no stream. It keeps what its kernels need of the plugin
  * (programs, plans, parameters); memory that it names, the workspace of its kernels included, is the
- * host's to keep until the graph is destroyed and its launches are done. */
+ * host's to keep until `destroy` has returned. */
 #ifndef TENON_EXT_CAPTURE_H
 #define TENON_EXT_CAPTURE_H
 

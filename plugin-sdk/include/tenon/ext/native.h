@@ -4,7 +4,8 @@
  * What is returned belongs to the plugin and is not retained for the caller: a context lives as long
  * as the device is open, a stream as the stream, an address as the allocation, and is the same each
  * time. Work that the caller puts on a native stream is in order with Tenon's and counts as the
- * stream's: query and synchronize see it, and so does an event recorded behind it. */
+ * stream's: query and synchronize see it, and so does an event recorded behind it. What becomes of
+ * such work while the stream captures is the driver's affair. */
 #ifndef TENON_EXT_NATIVE_H
 #define TENON_EXT_NATIVE_H
 

@@ -78,12 +78,18 @@ static void list_arange(const tc_sampler *m) {
 
 static void list_random(const tc_sampler *m) {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 5000};
-    static const char *const fixed[] = {"seed=0 offset=0", "seed=42 offset=1",
+    static const char *const fixed[] = {"seed=0 offset=0",
+                                        "seed=42 offset=1",
                                         "seed=987654321012 offset=4294967295",
-                                        "seed=7 offset=1099511627776"};
-    static const char *const from[] = {"state=[2] offset=0", "state=[2] offset=1",
+                                        "seed=7 offset=1099511627776",
+                                        "seed=11 offset=9223372036854775806",
+                                        "seed=3 offset=-2"};
+    static const char *const from[] = {"state=[2] offset=0",
+                                       "state=[2] offset=1",
                                        "state=[2] offset=4294967295",
-                                       "state=[2]+3 offset=1099511627776"};
+                                       "state=[2]+3 offset=1099511627776",
+                                       "state=[2] offset=9223372036854775807",
+                                       "state=[2]+1 offset=-9223372036854775807"};
     bool has_state = tc_record_arg(m->record, "state") >= 0;
     const char *const *choices = has_state ? from : fixed;
     for (int n = 0; n < TC_LENGTH(lengths); n++)

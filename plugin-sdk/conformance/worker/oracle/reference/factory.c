@@ -21,8 +21,9 @@ void tc_reference_arange(tc_invocation *call) {
 }
 
 /* Philox 4x32-10: J. Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011. */
-static uint32_t philox_word(uint64_t key, uint64_t word) {
-    uint32_t c[4] = {(uint32_t)(word / 4), (uint32_t)(word / 4 >> 32), 0, 0};
+static uint32_t philox_word(uint64_t key, uint64_t offset, uint64_t word) {
+    uint64_t block = offset + word / 4;
+    uint32_t c[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
         uint64_t p0 = (uint64_t)0xD2511F53 * c[0], p1 = (uint64_t)0xCD9E8D57 * c[2];
@@ -36,14 +37,13 @@ static uint32_t philox_word(uint64_t key, uint64_t word) {
 
 /* From block `offset` on. */
 static void random_bits(tc_invocation *call, uint64_t key, uint64_t offset) {
-    uint64_t first = 4 * offset;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         uint64_t at = (uint64_t)i;
         tc_out(call, 0)[i].i =
             call->types[0] == TN_I32
-                ? (int32_t)philox_word(key, first + at)
-                : (int64_t)(philox_word(key, first + 2 * at) |
-                            (uint64_t)philox_word(key, first + 2 * at + 1) << 32);
+                ? (int32_t)philox_word(key, offset, at)
+                : (int64_t)(philox_word(key, offset, 2 * at) |
+                            (uint64_t)philox_word(key, offset, 2 * at + 1) << 32);
     }
 }
 
