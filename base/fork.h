@@ -53,6 +53,7 @@
     X(KERNEL_OPS, "kernel_ops.c", ops_lock) \
     X(HOOKS, "hooks.c", hooks_lock) \
     X(DEVICE, "device.h", lock) \
+    X(LIFETIMES, "lifetimes.c", lock) \
     X(COUNTERS, "tensor.c", counters_lock) \
     X(SLAB_THREADS, "slab.c", threads_lock) \
     X(SLABS, "slab.c", lock) \

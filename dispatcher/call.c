@@ -116,7 +116,7 @@ static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) 
         return tn_fail(TN_ERR_STATE, "%s: the operator was unregistered", op->name);
 
     char asked[128] = "", backends[256] = "";
-    /* every call asks for Profile, so that says nothing */
+    /* every call asks for Profile and Check, so that says nothing */
     for (int key = TN_KEY_PROFILE - 1; key >= 0; key--) {
         if (keys.keys & TN_KEY_BIT(key)) {
             append(asked, sizeof asked, *asked ? ", " : "");

@@ -74,8 +74,9 @@ tn_status tni_dispatch_slow(const tn_op *op, const tni_row *row, tn_keyset keys,
                             const tn_cell *args, tn_cell *rets);
 
 static inline tn_keyset tni_keyset_of(const tn_op *op, const tn_cell *args) {
-    /* Profile has a handler only while somebody wants to know; then every call passes it. */
-    tn_keyset set = {0, TN_KEY_BIT(TN_KEY_BACKEND) | TN_KEY_BIT(TN_KEY_PROFILE), 0};
+    /* Profile and Check have handlers only while somebody wants to know; then every call passes. */
+    tn_keyset set = {
+        0, TN_KEY_BIT(TN_KEY_BACKEND) | TN_KEY_BIT(TN_KEY_PROFILE) | TN_KEY_BIT(TN_KEY_CHECK), 0};
     uint32_t i = 0;
     for (; i < op->n_tensor_args; i++) {
         const tn_cell *a = &args[op->tensor_args[i]];

@@ -66,7 +66,9 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
     }
     for (uint64_t i = 0; i < n; i++) {
         tn_tensor *root = tensors[i];
-        if (!root || root == TN_NONE)
+        if (!tni_not_tensor(root) && !tni_is_tensor(root, call))
+            return tni_failed();
+        if (tni_not_tensor(root))
             return tn_error_status() != TN_OK && !root
                        ? tn_error_status()
                        : tni_fail(TN_ERR_INVALID_ARGUMENT,
@@ -106,7 +108,9 @@ tn_status tn_backward(tn_tensor *loss) {
 static tn_status captures_init(tni_capture *captures, tn_tensor *const *inputs, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         tni_edge edge;
-        if (!inputs[i] || inputs[i] == TN_NONE)
+        if (!tni_not_tensor(inputs[i]) && !tni_is_tensor(inputs[i], "tn_gradients"))
+            return tni_failed();
+        if (tni_not_tensor(inputs[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",
                             (unsigned long long)i);
         tn_status status = tni_gradient_edge(inputs[i], &edge);

@@ -101,10 +101,8 @@ static tni_hook *hook_new(hook_kind kind, uint32_t refs) {
 
 tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user,
                                   void (*destroy)(void *user)) {
-    if (tni_not_tensor(t)) {
-        tni_no_tensor("tn_register_hook");
+    if (tni_no_tensor(t, "tn_register_hook"))
         return NULL;
-    }
     if (!on_grad)
         return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_register_hook: the function is NULL");
     if (!tni_requires_grad(t))
@@ -125,10 +123,8 @@ tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user
 
 tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook on_node, void *user,
                                        void (*destroy)(void *user)) {
-    if (tni_not_tensor(t)) {
-        tni_no_tensor("tn_register_node_hook");
+    if (tni_no_tensor(t, "tn_register_node_hook"))
         return NULL;
-    }
     if (!on_node)
         return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "tn_register_node_hook: the function is NULL");

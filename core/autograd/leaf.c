@@ -1,10 +1,6 @@
 /* What programs ask and tell about a tensor's gradient. */
 #include "core/autograd/engine.h"
 
-static bool usable(const tn_tensor *t) {
-    return t && t != TN_NONE;
-}
-
 /* A view that was rewritten through its base renews its history when it is asked about. */
 static bool has_node(const tn_tensor *t) {
     tn_tensor *asked = (tn_tensor *)(uintptr_t)t;
@@ -12,10 +8,8 @@ static bool has_node(const tn_tensor *t) {
 }
 
 tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
-    if (!usable(t)) {
-        tni_no_tensor("tn_set_requires_grad");
+    if (tni_no_tensor(t, "tn_set_requires_grad"))
         return NULL;
-    }
     if (has_node(t)) {
         if (requires_grad)
             return t;
@@ -48,20 +42,21 @@ tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
 }
 
 bool tn_requires_grad(const tn_tensor *t) {
-    return usable(t) && (has_node(t) || (t->autograd && t->autograd->requires_grad));
+    return tni_is_tensor(t, "tn_requires_grad") &&
+           (has_node(t) || (t->autograd && t->autograd->requires_grad));
 }
 
 bool tn_is_leaf(const tn_tensor *t) {
-    return usable(t) && !has_node(t);
+    return tni_is_tensor(t, "tn_is_leaf") && !has_node(t);
 }
 
 tn_tensor *tn_grad(const tn_tensor *t) {
-    return usable(t) && t->autograd ? t->autograd->grad : NULL;
+    return tni_is_tensor(t, "tn_grad") && t->autograd ? t->autograd->grad : NULL;
 }
 
 tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
-    if (!usable(t))
-        return tni_no_tensor("tn_set_grad");
+    if (tni_no_tensor(t, "tn_set_grad"))
+        return tni_failed();
     if (grad == t)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_set_grad: a tensor cannot be its own gradient");
@@ -94,8 +89,8 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
 }
 
 tn_status tn_retain_grad(tn_tensor *t) {
-    if (!usable(t))
-        return tni_no_tensor("tn_retain_grad");
+    if (tni_no_tensor(t, "tn_retain_grad"))
+        return tni_failed();
     if (!tni_requires_grad(t))
         return tni_fail(TN_ERR_STATE, "tn_retain_grad: the tensor requires no gradient; see "
                                       "tn_set_requires_grad");
@@ -108,5 +103,5 @@ tn_status tn_retain_grad(tn_tensor *t) {
 }
 
 const char *tn_grad_fn_name(const tn_tensor *t) {
-    return usable(t) && has_node(t) ? t->autograd->node->type->name : "";
+    return tni_is_tensor(t, "tn_grad_fn_name") && has_node(t) ? t->autograd->node->type->name : "";
 }

@@ -80,6 +80,8 @@ tn_status tni_core_init_slow(void) {
         if (status == TN_OK) {
             atomic_store_explicit(&tni_core_ready, true, memory_order_release);
             status = tni_profile_init();
+            if (status == TN_OK)
+                status = tni_lifetimes_init();
         }
         if (status != TN_OK) { /* all or nothing: the next use tries again */
             atomic_store(&tni_core_ready, false);

@@ -38,6 +38,7 @@ tn_status tn_shutdown(void) {
     tni_registry_finish();
     /* What the above registered for the thread's end uses slabs and errors. */
     tni_thread_run_exit();
+    tni_lifetimes_finish();
     tni_slab_release_all();
     return TN_OK;
 }

@@ -9,8 +9,10 @@ static tn_status check(const char *call, tn_tensor *const *tensors, uint64_t i) 
     unsigned long long number = i;
     if (!t && tn_error_status() != TN_OK)
         return tn_error_status();
-    if (!t || t == TN_NONE)
+    if (tni_not_tensor(t))
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: parameter %llu is no tensor", call, number);
+    if (!tni_is_tensor(t, call))
+        return tni_failed();
     if (!tni_is_float(t->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: parameter %llu is %s; parameters are of floating dtypes",
                         call, number, tn_dtype_name(t->view.dtype));

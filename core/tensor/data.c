@@ -97,8 +97,8 @@ tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_devi
 }
 
 tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
-    if (!t || t == TN_NONE)
-        return tni_no_tensor("tn_to_host");
+    if (tni_no_tensor(t, "tn_to_host"))
+        return tni_failed();
     uint64_t needed, item = (uint64_t)tni_dtype_size(t->view.dtype);
     if (__builtin_mul_overflow((uint64_t)t->view.numel, item, &needed))
         needed = UINT64_MAX; /* expanded to more than there can be */
@@ -171,8 +171,8 @@ tn_status tn_item(tn_tensor *t, double *out) {
     if (!out)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_item: out is NULL");
     *out = 0;
-    if (!t || t == TN_NONE)
-        return tni_no_tensor("tn_item");
+    if (tni_no_tensor(t, "tn_item"))
+        return tni_failed();
     tn_scalar value;
     tn_status status = tni_tensor_scalar(t, &value, "tn_item");
     if (status == TN_OK)
@@ -184,8 +184,8 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     if (!out)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_item_i64: out is NULL");
     *out = 0;
-    if (!t || t == TN_NONE)
-        return tni_no_tensor("tn_item_i64");
+    if (tni_no_tensor(t, "tn_item_i64"))
+        return tni_failed();
     tn_scalar value;
     tn_status status = tni_tensor_scalar(t, &value, "tn_item_i64");
     if (status != TN_OK)

@@ -106,8 +106,8 @@ static void delete_legacy(DLManagedTensor *self) {
 }
 
 static tn_status check_out(tn_tensor *t, const char *call) {
-    if (tni_not_tensor(t))
-        return tni_no_tensor(call);
+    if (tni_no_tensor(t, call))
+        return tni_failed();
     if (t->device->is_meta)
         return tni_fail(TN_ERR_UNSUPPORTED, "%s: a tensor on meta has no data to share", call);
     if (tni_requires_grad(t))

@@ -337,10 +337,8 @@ static void append_suffixes(text *out, tn_tensor *t) {
 /* ---- calls ------------------------------------------------------------------------------- */
 
 char *tn_to_string(tn_tensor *t) {
-    if (!t || t == TN_NONE) {
-        tni_no_tensor("tn_to_string");
+    if (tni_no_tensor(t, "tn_to_string"))
         return NULL;
-    }
     text out = {0};
     append(&out, "tensor(");
     if (t->device->is_meta) {

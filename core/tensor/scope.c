@@ -53,8 +53,13 @@ static const tn_scope not_opened = UINT64_MAX;
 
 /* Pops one by one: a tensor's end may run a program's code, which may push. */
 static void pop_to(uint64_t at) {
-    while (tni_scopes.n > at)
-        tni_drop(tni_scopes.items[--tni_scopes.n]);
+    while (tni_scopes.n > at) {
+        tn_tensor *t = tni_scopes.items[--tni_scopes.n];
+        if (TNI_UNLIKELY(tni_is_gone(t)))
+            tni_refuse_gone(t, "tn_scope_close", "a tensor that the scope holds");
+        else
+            tni_drop(t);
+    }
 }
 
 void tni_scope_finish(void) {
@@ -230,7 +235,7 @@ static inline __attribute__((always_inline)) void take_out(uint64_t i) {
 }
 
 void tn_free(tn_tensor *t) {
-    if (!t || t == TN_NONE)
+    if (!tni_is_tensor(t, "tn_free"))
         return;
     uint64_t i = find(t, 0);
     if (i == UINT64_MAX)
@@ -240,7 +245,9 @@ void tn_free(tn_tensor *t) {
 }
 
 tn_tensor *tn_escape(tn_tensor *t) {
-    if (!t || t == TN_NONE || marks.n == 0)
+    if (!tni_is_tensor(t, "tn_escape"))
+        return tni_not_tensor(t) ? t : NULL;
+    if (marks.n == 0)
         return t;
     mark *innermost = &marks.items[marks.n - 1];
     uint64_t i = find(t, innermost->at);

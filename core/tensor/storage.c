@@ -3,10 +3,8 @@
 #include "core/tensor/tensor.h"
 
 tn_storage *tn_storage_of(tn_tensor *t) {
-    if (tni_not_tensor(t)) {
-        tni_no_tensor("tn_storage_of");
+    if (tni_no_tensor(t, "tn_storage_of"))
         return NULL;
-    }
     return t->storage;
 }
 

@@ -422,6 +422,13 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
 
 /* ---- dying ------------------------------------------------------------------------------- */
 
+static inline void free_slot(tn_tensor *slot) {
+    if (TNI_UNLIKELY(atomic_load_explicit(&tni_lifetimes_watched, memory_order_relaxed)))
+        tni_slot_retire(slot);
+    else
+        tni_slab_free(TNI_SLAB_TENSOR, slot);
+}
+
 /* With the last reference the memory goes, and the slot. */
 static inline __attribute__((always_inline)) void storage_drop(tn_storage *storage) {
     if (TNI_LIKELY(atomic_load_explicit(&storage->refs, memory_order_acquire) == 1) ||
@@ -430,7 +437,7 @@ static inline __attribute__((always_inline)) void storage_drop(tn_storage *stora
             tni_block_free(storage->block);
         else if (storage->release)
             storage->release(storage->release_user);
-        tni_slab_free(TNI_SLAB_TENSOR, (char *)storage - offsetof(tn_tensor, own));
+        free_slot((tn_tensor *)((char *)storage - offsetof(tn_tensor, own)));
     }
 }
 
@@ -439,8 +446,10 @@ void tni_tensor_destroy(tn_tensor *t) {
         tni_autograd_destroy(t);
     tn_storage *storage = t->storage;
     tn_tensor *owner = t->owner;
+    if (TNI_UNLIKELY(atomic_load_explicit(&tni_lifetimes_watched, memory_order_relaxed)))
+        atomic_store_explicit(&t->refs, 0, memory_order_relaxed);
     if (storage != &t->own)
-        tni_slab_free(TNI_SLAB_TENSOR, t);
+        free_slot(t);
     count(-1);
     if (owner)
         tni_drop(owner);

@@ -121,9 +121,28 @@ static inline tni_device *tni_storage_device(const tn_storage *storage) {
     return ((const tn_tensor *)((const char *)storage - offsetof(tn_tensor, own)))->device;
 }
 
-/* For calls that take a tensor and were given NULL or TN_NONE: the status of the standing error,
- * which a NULL is the trace of, else a new one that names the call. */
-tn_status tni_no_tensor(const char *call);
+/* For calls that take a tensor: true, with an error that names the call, where it is NULL or TN_NONE
+ * (an error that stands stays: a NULL is the trace of it), or no longer there (below). */
+bool tni_no_tensor(const tn_tensor *t, const char *call);
+/* The same for calls that answer NULL without an error; true where it is one. */
+bool tni_is_tensor(const tn_tensor *t, const char *call);
+
+/* ---- tensors that are no longer there ---------------------------------------------------- */
+
+/* With TENON_SCOPE_DEBUG=1 a tensor that ended has no references, and its slot waits in a queue before it is
+ * used again, so that calls can refuse it. Else nobody can tell. */
+extern _Atomic bool tni_lifetimes_watched;
+static inline bool tni_is_gone(const tn_tensor *t) {
+    return TNI_UNLIKELY(atomic_load_explicit(&tni_lifetimes_watched, memory_order_relaxed)) &&
+           atomic_load_explicit(&t->refs, memory_order_relaxed) == 0;
+}
+/* Sets the error of a call that was given such a tensor; `what` it was to the call, as "argument 'self'". */
+tn_status tni_refuse_gone(const tn_tensor *t, const char *call, const char *what);
+/* Instead of tni_slab_free, while they are watched. */
+void tni_slot_retire(tn_tensor *slot);
+/* Asks the environment, on the first use of the library; ends in tn_shutdown, before the slabs do. */
+tn_status tni_lifetimes_init(void);
+void tni_lifetimes_finish(void);
 
 /* Pushes an owned reference to the thread's innermost scope and returns t; drops it and returns
  * NULL when there is no memory for the stack. NULL passes through. */

@@ -8,6 +8,7 @@ int fresh(void **state) {
     unsetenv("TENON_DEVICE");
     unsetenv("TENON_ALLOC_CONF");
     unsetenv("TENON_NUM_THREADS");
+    unsetenv("TENON_SCOPE_DEBUG");
     tn_error_clear();
     tni_log_on(TN_LOG_ERROR, "test"); /* keeps a copy of TENON_LOG from then on */
     outstanding_before = tni_alloc_outstanding();

@@ -26,8 +26,8 @@ extern "C" {
 typedef struct tn_tensor tn_tensor;
 typedef struct tn_op tn_op;
 
-/* Functionality keys, lowest first; a call goes to the highest that applies. Backend and Profile
- * apply to every call, the others when a tensor, or the thread, asks for them.
+/* Functionality keys, lowest first; a call goes to the highest that applies. Backend, Profile and
+ * Check apply to every call, the others when a tensor, or the thread, asks for them.
  * X(NAME, name, what it does) */
 #define TN_KEY_MAP(X) \
     X(BACKEND, "Backend", "runs the kernel, or the decomposition, on the tensors' device") \
@@ -35,7 +35,8 @@ typedef struct tn_op tn_op;
     X(AUTOGRAD, "Autograd", "records the node whose backward gives the gradient") \
     X(AUTOCAST, "Autocast", "casts arguments by policy") \
     X(CAPTURE, "Capture", "records calls instead of, or besides, running them") \
-    X(PROFILE, "Profile", "times calls")
+    X(PROFILE, "Profile", "times calls") \
+    X(CHECK, "Check", "refuses tensors that are no longer there")
 
 typedef enum tn_key {
 #define TN_KEY_ENUM(NAME, name, text) TN_KEY_##NAME,
