@@ -36,9 +36,9 @@ tn_status tn_shutdown(void) {
     tni_generators_finish();
     tni_loader_finish();
     tni_registry_finish();
+    tni_lifetimes_finish();
     /* What the above registered for the thread's end uses slabs and errors. */
     tni_thread_run_exit();
-    tni_lifetimes_finish();
     tni_slab_release_all();
     return TN_OK;
 }

@@ -271,6 +271,9 @@ class Runner(MockCase):
         result = self.run_it("--filter", "kernel/mul", "--filter", "contract")
         self.assertEqual(result.returncode, 0)
         self.assertIn("its class has these:\n    add sub\n", result.stderr)
+        result = self.run_it("--filter", "kernel/sub n=3")
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("of kernel/sub there are 2, as:\n    kernel/sub n=1\n    kernel/sub n=2\n", result.stderr)
 
     def test_every_command_has_help(self) -> None:
         for command in ("run", "list", "report", "diff", "fuzz", "shrink"):

@@ -45,7 +45,27 @@ static void put_subjects(const tc_selection *selection, unsigned schedule, FILE 
     free(lines);
 }
 
+/* A few lines of the class and subject that the pattern begins with, from all of them; false where
+ * there are none. */
+static bool put_lines(const tc_selection *selection, const char *pattern, FILE *out) {
+    enum { SHOWN = 6 };
+    size_t length = strcspn(pattern, " "), n = 0, met = 0;
+    for (size_t i = 0; i < selection->n; i++)
+        n += strncmp(selection->at[i].line, pattern, length) == 0 &&
+             selection->at[i].line[length] == ' ';
+    if (n > 0)
+        fprintf(out, "no case is found by `%.500s`; of %.*s there are %zu, as:\n", pattern,
+                (int)length, pattern, n);
+    for (size_t i = 0; i < selection->n && n > 0; i++)
+        if (strncmp(selection->at[i].line, pattern, length) == 0 &&
+            selection->at[i].line[length] == ' ' && met++ * SHOWN % n < SHOWN)
+            fprintf(out, "    %s\n", selection->at[i].line);
+    return n > 0;
+}
+
 void tc_overview_missing(const tc_selection *selection, const char *pattern, FILE *out) {
+    if (strchr(pattern, '/') && put_lines(selection, pattern, out))
+        return;
     unsigned schedule = *pattern == '/' ? TC_UNKNOWN_SCHEDULE : tc_schedule_of(pattern);
     bool named = false;
     for (size_t i = 0; schedule != TC_UNKNOWN_SCHEDULE && i < selection->n && !named; i++)

@@ -9,8 +9,8 @@
 /* Classes with the number of their lines, one a line. */
 void tc_overview_put(const tc_selection *selection, FILE *out);
 
-/* Says that the pattern finds nothing, and what it could begin with: classes, or where it names one,
- * the subjects of that. */
+/* Says that the pattern finds nothing, and what it could be: lines of the class and subject that it
+ * begins with, subjects of its class, or classes. */
 void tc_overview_missing(const tc_selection *selection, const char *pattern, FILE *out);
 
 #endif
