@@ -1,6 +1,7 @@
 /* Each part of the state: how it is looked at, the words for a change of it, and how it is put back. */
 #include "plugin-sdk/process/state.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <pthread.h>
@@ -96,6 +97,45 @@ static bool compare_processors(const state *a, const state *b, char *text, size_
 
 static void restore_processors(const state *before) {
     sched_setaffinity(0, sizeof before->processors, &before->processors);
+}
+
+/* The runtimes of gcc, clang and Intel. */
+static const char *const openmps[TNI_N_OPENMPS] = {"libgomp.so.1", "libomp.so", "libomp.so.5",
+                                                   "libiomp5.so"};
+
+static void look_teams(state *s) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++) {
+        void *object = dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD);
+        int (*get)(void) = NULL;
+        if (object)
+            *(void **)&get = dlsym(object, "omp_get_max_threads");
+        s->teams[i] = get ? get() : 0;
+        if (object)
+            dlclose(object);
+    }
+}
+
+/* Of one that was loaded meanwhile nobody had set anything. */
+static bool compare_teams(const state *a, const state *b, char *text, size_t size) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        if (a->teams[i] && b->teams[i] && a->teams[i] != b->teams[i])
+            return CHANGED("changed how many threads OpenMP gives to the thread (%s), from %d to "
+                           "%d",
+                           openmps[i], a->teams[i], b->teams[i]);
+    return false;
+}
+
+static void restore_teams(const state *before) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++) {
+        void *object = before->teams[i] ? dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        void (*set)(int n) = NULL;
+        if (object)
+            *(void **)&set = dlsym(object, "omp_set_num_threads");
+        if (set)
+            set(before->teams[i]);
+        if (object)
+            dlclose(object);
+    }
 }
 
 /* ---- of the process ---------------------------------------------------------------------- */

@@ -26,6 +26,7 @@
     X(SIGNAL_MASK, signal_mask) \
     X(THREAD_NAME, thread_name) \
     X(PROCESSORS, processors) \
+    X(TEAMS, teams) \
     X(DIRECTORY, directory) \
     X(SIGNAL_ACTIONS, signal_actions) \
     X(UMASK, umask) \
@@ -42,7 +43,7 @@ typedef enum tni_process_part {
         TNI_PROCESS_PARTS
 } tni_process_part;
 
-enum { TNI_N_SIGNALS = 25, TNI_N_LIMITS = 8, TNI_N_TIMERS = 3 };
+enum { TNI_N_SIGNALS = 25, TNI_N_LIMITS = 8, TNI_N_TIMERS = 3, TNI_N_OPENMPS = 4 };
 
 typedef struct tni_process_state {
     struct {
@@ -52,6 +53,8 @@ typedef struct tni_process_state {
     } floating_point;
     sigset_t signal_mask;
     char thread_name[16];
+    int teams
+        [TNI_N_OPENMPS]; /* threads of its next parallel region, in each OpenMP that is loaded; else 0 */
     cpu_set_t processors; /* that the thread may run on; none where there are too many to say */
     struct {
         locale_t thread;

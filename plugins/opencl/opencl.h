@@ -93,10 +93,11 @@ typedef struct ocl_stage {
 struct tn_stream_impl {
     tn_device_impl *device;
     cl_command_queue queue;
-    atomic_bool has_work; /* something was queued since `mark` */
-    atomic_bool is_lent;  /* the program has the queue, and may queue more at any time */
-    atomic_bool may_fail; /* something was queued that may set the error word */
-    cl_mem error_word;    /* int[4]: code, argument, and the index in two halves */
+    atomic_bool has_work;         /* something was queued since `mark` */
+    _Atomic(const void *) feeder; /* the ocl_thread_mark of who queued last */
+    atomic_bool is_lent;          /* the program has the queue, and may queue more at any time */
+    atomic_bool may_fail;         /* something was queued that may set the error word */
+    cl_mem error_word;            /* int[4]: code, argument, and the index in two halves */
     _Atomic(ocl_recording *) recording; /* while the stream captures; set to NULL under the lock */
 
     pthread_mutex_t lock;   /* guards what follows */
@@ -184,8 +185,11 @@ static inline cl_mem ocl_mem(tn_memory memory) {
 extern const tn_stream_ops ocl_stream_ops;
 extern const tn_event_ops ocl_event_ops;
 
+extern _Thread_local char ocl_thread_mark; /* each thread's has another address */
+
 /* To be called after something was queued. */
 static inline void ocl_stream_queued(tn_stream_impl *stream) {
+    atomic_store_explicit(&stream->feeder, &ocl_thread_mark, memory_order_relaxed);
     atomic_store_explicit(&stream->has_work, true, memory_order_release);
 }
 

@@ -1,6 +1,10 @@
 /* In-order command queues. */
 #include "plugins/opencl/program.h"
 
+#include <semaphore.h>
+
+_Thread_local char ocl_thread_mark;
+
 static void finish(tn_stream_impl *stream) {
     const tn_host *host = stream->device->self->host;
     if (stream->mark)
@@ -99,8 +103,9 @@ static tn_status take_error(tn_stream_impl *stream) {
 
 /* ---- asking and waiting ------------------------------------------------------------------ */
 
-/* A marker at the present end, asked for only when someone asks. */
-static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state) {
+/* A marker at the present end, asked for only when someone asks; kept for the caller in `out_mark`
+ * (which may be NULL, and is set to it where there never was work). */
+static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state, cl_event *out_mark) {
     cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&stream->lock);
     if (atomic_exchange(&stream->has_work, false) || atomic_load(&stream->is_lent)) {
@@ -119,6 +124,11 @@ static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state) {
     if (error == CL_SUCCESS && stream->mark)
         error = clGetEventInfo(stream->mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_state,
                                out_state, NULL);
+    if (out_mark) {
+        *out_mark = error == CL_SUCCESS ? stream->mark : NULL;
+        if (*out_mark)
+            clRetainEvent(*out_mark);
+    }
     pthread_mutex_unlock(&stream->lock);
     return error;
 }
@@ -130,7 +140,7 @@ static tn_status query(tn_stream_impl *stream) {
         status = ocl_check_not_capturing(stream, "a query");
     if (status != TN_OK)
         return status;
-    cl_int error = find_mark(stream, &state);
+    cl_int error = find_mark(stream, &state, NULL);
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, "query of a stream");
     if (state > CL_COMPLETE)
@@ -140,21 +150,53 @@ static tn_status query(tn_stream_impl *stream) {
     return take_error(stream);
 }
 
+static void CL_CALLBACK wake(cl_event mark, cl_int state, void *waiter) {
+    (void)mark;
+    (void)state;
+    sem_post(waiter);
+}
+
+static cl_int finish_queue(tn_stream_impl *stream) {
+    bool had_work = atomic_exchange(&stream->has_work, false);
+    cl_int error = clFinish(stream->queue);
+    if (error != CL_SUCCESS && had_work)
+        ocl_stream_queued(stream);
+    return error;
+}
+
+/* Until what is queued now is done, whatever other threads queue meanwhile. clFinish of some drivers waits
+ * for that, too (PoCL), clWaitForEvents of others for all behind the event (Intel's for CPUs). */
+static cl_int wait_for_mark(tn_stream_impl *stream) {
+    cl_int state;
+    cl_event mark;
+    sem_t waiter;
+    cl_int error = find_mark(stream, &state, &mark);
+    if (error != CL_SUCCESS || !mark)
+        return error;
+    sem_init(&waiter, 0, 0);
+    error = clSetEventCallback(mark, CL_COMPLETE, wake, &waiter);
+    while (error == CL_SUCCESS && sem_wait(&waiter) != 0) {
+    }
+    if (error == CL_SUCCESS)
+        error = clGetEventInfo(mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    sem_destroy(&waiter);
+    clReleaseEvent(mark);
+    return error != CL_SUCCESS || state >= 0 ? error : state;
+}
+
 static tn_status synchronize(tn_stream_impl *stream) {
     tn_status status = ocl_check_lost(stream->device);
     if (status == TN_OK)
         status = ocl_check_not_capturing(stream, "waiting");
     if (status != TN_OK)
         return status;
-    bool had_work = atomic_exchange(&stream->has_work, false);
-    cl_int error = clFinish(stream->queue);
-    if (error == CL_SUCCESS) {
-        ocl_programs_save(stream->device, false);
-        return take_error(stream);
-    }
-    if (had_work)
-        ocl_stream_queued(stream);
-    return ocl_fail_driver(stream->device, error, "waiting for a stream");
+    const void *feeder = atomic_load_explicit(&stream->feeder, memory_order_relaxed);
+    bool others_queue = feeder && feeder != &ocl_thread_mark;
+    cl_int error = others_queue ? wait_for_mark(stream) : finish_queue(stream);
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(stream->device, error, "waiting for a stream");
+    ocl_programs_save(stream->device, false);
+    return take_error(stream);
 }
 
 const tn_stream_ops ocl_stream_ops = {

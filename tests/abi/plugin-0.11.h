@@ -55,12 +55,13 @@
  * timers and priority, and lower none of its limits. Nor does a plugin change these of the process
  * for a while: other threads would see it. errno means nothing.
  * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
- * process may end without shutdown: then threads of the plugin may run while its static objects are
- * destroyed, and must bear it.
+ * process, and a forked child of it, may end without shutdown: then threads of the plugin may run
+ * while its static objects are destroyed, and must bear it.
  *
  * Each slot of each table ends its contract with three tags:
- *   [any-thread]    may be called by several threads at once, also for the same object
- *   [one-thread]    a host never makes two such calls at once for the same plugin
+ *   [any-thread]    may be called by several threads at once, also for the same object; what queues
+ *                   work, and what never blocks, is not held up by a thread that waits in another
+ *   [one-thread]    a host never makes two such calls at once for the same plugin; another host may
  *   [loaded]        after dlopen; nothing else has been called
  *   [plugin init]   between init and shutdown
  *   [device open]   for a device that is open (streams, events and memory belong to one)
@@ -225,7 +226,7 @@ typedef uint64_t tn_memory;
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it, in inputs. The
- * stride of a dimension of one element means nothing and may be any number. Rank 0 is one element;
+ * stride of a dimension of one element means nothing and may be any such number. Rank 0 is one element;
  * kernels.h says who sees it. Every element lies inside the allocation. No two elements of outputs
  * share a byte, though one's may lie between another's. */
 typedef struct tn_tensor_view {
@@ -415,7 +416,9 @@ typedef struct tn_stream_ops {
 
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
-     * commands at least; when it is full, queueing more may wait until there is room again.
+     * kernels, copies, fills and transfers with pinned memory at least, waits and records beside
+     * them, a launch of a graph counting as one; when it is full, queueing more may wait until there
+     * is room again.
      * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 

@@ -10,6 +10,7 @@
 #include "plugin-sdk/process/census.h"
 #include "plugin-sdk/process/state.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <pthread.h>
@@ -74,6 +75,13 @@ static void stay_on_one_processor(void) {
         _exit(0);
     sched_setaffinity(0, sizeof one, &one);
 }
+static void (*set_team)(int n);
+static int (*get_team)(void);
+static void take_a_larger_team(void) {
+    if (!set_team) /* there is no OpenMP */
+        _exit(0);
+    set_team(get_team() + 3);
+}
 static void mask_files(void) {
     umask(0123);
 }
@@ -116,6 +124,7 @@ static const change changes[] = {
     {TNI_PROCESS_SIGNAL_MASK, block_a_signal, "changed the thread's signal mask"},
     {TNI_PROCESS_THREAD_NAME, rename_thread, "to renamed"},
     {TNI_PROCESS_PROCESSORS, stay_on_one_processor, "changed the processors"},
+    {TNI_PROCESS_TEAMS, take_a_larger_team, "changed how many threads OpenMP gives"},
     {TNI_PROCESS_LOCALE, set_locale, "changed the locale from C to LC_"},
     {TNI_PROCESS_LOCALE, set_thread_locale, "changed the locale of the thread"},
     {TNI_PROCESS_DIRECTORY, go_away, "changed the working directory to /proc"},
@@ -262,6 +271,11 @@ static void threads_and_descriptors_are_counted(void **state) {
 }
 
 int main(void) {
+    void *openmp = dlopen("libgomp.so.1", RTLD_LAZY);
+    if (openmp) {
+        *(void **)&set_team = dlsym(openmp, "omp_set_num_threads");
+        *(void **)&get_team = dlsym(openmp, "omp_get_max_threads");
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_change_is_noticed_as_what_it_is),
         cmocka_unit_test(each_part_has_a_change),

@@ -288,9 +288,22 @@ typedef struct caller {
     pthread_t thread;
 } caller;
 
+/* Calls that fail: what a plugin keeps for a thread it may keep for its messages. */
+static void call_in_vain(const tc_subject *s) {
+    tn_memory memory;
+    void *host;
+    tn_device_impl *none;
+    tn_cell cell;
+    tc_alloc(s, (tn_memory_space)0x7f, 64, &memory, &host);
+    tc_alloc(s, TN_SPACE_DEVICE, UINT64_C(1) << 62, &memory, &host);
+    s->ops->open(s->self, UINT32_MAX, &none);
+    s->ops->property(s->self, s->index, TN_PROP_VENDOR - 1, &cell);
+}
+
 static void *call_and_stay(void *context) {
     caller *c = context;
     tc_lifecycle_probe(&c->k, c->s, TC_WORK_SMALL, TNP_NONE, "from another thread", NULL);
+    call_in_vain(c->s);
     tc_arena_finish(&c->k.arena);
     sem_post(&c->called);
     sem_wait(&c->gone);

@@ -6,23 +6,34 @@
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-/* The second launch is behind the first, whatever that waits for; so what comes behind the second does not
- * disturb the first. */
+/* Launches on the streams A and B that `order` names. The last but one waits for work, and so the last does; what
+ * comes behind that on its stream does not disturb it. */
+static bool launch_in_order(tc_scene *n, tc_work *work, const char *order, int value) {
+    tc_contract *k = n->k;
+    tn_stream_impl *stream = n->stream;
+    bool ok = tc_buffer_fill(k, &n->a, n->stream, value) && tc_stream_sync(k, n->stream);
+    for (const char *p = order; *p && ok; p++) {
+        stream = *p == 'A' ? n->stream : n->other;
+        ok = (!p[1] || p[2] || tc_work_queue(k, work, stream)) &&
+             tc_scene_launch(n, n->graph, stream);
+    }
+    memcpy(n->b.model, n->a.model, TC_SCENE_BYTES);
+    ok = ok && tc_buffer_fill(k, &n->a, stream, value + 0x40) && tc_stream_sync(k, n->stream) &&
+         tc_stream_sync(k, n->other);
+    return ok && tc_scene_check(n, &n->b, n->stream, TNP_CAPTURE_LAUNCH_ORDER,
+                                "what launches of a graph on two streams in turn wrote");
+}
+
 static void launch_order(tc_contract *k) {
+    static const char *const orders[] = {"AB", "BA", "ABA", "BAB", "AAB", "ABBA", "BABA"};
     tc_scene n;
     tc_work work;
     if (!tc_scene_set_up(k, &n) || !tc_work_create(k, n.s, &work))
         return;
     bool ok = tc_scene_begin(&n) && tc_scene_copy(&n, &n.b, 0, &n.a, TC_SCENE_BYTES) &&
               tc_scene_end(&n, &n.graph) && tc_scene_capture_fill(&n, &n.b, 0x71, &n.second);
-    for (int i = 0; ok && i < 4 && !tc_failed(k); i++) {
-        ok = tc_buffer_fill(k, &n.a, n.stream, 0x51 + i) && tc_stream_sync(k, n.stream) &&
-             tc_work_queue(k, &work, n.stream) && tc_scene_launch(&n, n.graph, n.stream) &&
-             tc_scene_launch(&n, n.graph, n.other);
-        memcpy(n.b.model, n.a.model, TC_SCENE_BYTES);
-        ok = ok && tc_buffer_fill(k, &n.a, n.other, 0x61 + i) && tc_stream_sync(k, n.other) &&
-             tc_scene_check(&n, &n.b, n.stream, TNP_CAPTURE_LAUNCH_ORDER,
-                            "what two launches of a graph on two streams wrote");
+    for (int i = 0; ok && i < 7 && !tc_failed(k); i++) {
+        ok = launch_in_order(&n, &work, orders[i], 0x21 + i);
         /* two graphs on one stream */
         ok =
             ok && tc_scene_launch(&n, n.second, n.stream) && tc_scene_launch(&n, n.graph, n.stream);

@@ -217,6 +217,8 @@ static void refuse_peer(tc_scene *n) {
         refused(n,
                 s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, device, memory, 0, 1000),
                 "copy_peer on a stream that captures");
+        refused(n, s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, device, memory, 0, 0),
+                "copy_peer of no bytes on a stream that captures");
         s->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     }
     s->ops->close(device);
@@ -241,6 +243,10 @@ static void refuses(tc_contract *k) {
                 "copy_from_host of memory that is not pinned, on a stream that captures");
         refused(&n, m->copy_to_host(n.s->device, n.stream, bytes, 0, n.b.memory, 0, sizeof bytes),
                 "copy_to_host of memory that is not pinned, on a stream that captures");
+        refused(&n, m->copy_from_host(n.s->device, n.stream, n.b.memory, 0, bytes, 0, 0),
+                "copy_from_host of no bytes that are not pinned, on a stream that captures");
+        refused(&n, m->copy_to_host(n.s->device, n.stream, bytes, 0, n.b.memory, 0, 0),
+                "copy_to_host of no bytes that are not pinned, on a stream that captures");
         refused(&n, ops->streams->query(n.stream), "query of a stream that captures");
         refused(&n, ops->streams->synchronize(n.stream), "synchronize of a stream that captures");
         refused(&n, ops->events->record(event, n.stream), "record on a stream that captures");

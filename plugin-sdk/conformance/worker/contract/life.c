@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,8 @@ static struct {
     char names[32][64];
     int n, garbled;
     const char *value;
+    char told[1024]; /* by the last refusal */
+    uint64_t tables;
 } options;
 
 static const char *garbled_option(const tn_host *host, const char *name) {
@@ -56,6 +59,17 @@ static const char *garbled_option(const tn_host *host, const char *name) {
     if (options.n < 32)
         snprintf(options.names[options.n++], sizeof options.names[0], "%s", name);
     return real;
+}
+
+/* A life with work for many threads; how many are there afterwards. */
+static int64_t live_and_count(tc_contract *k, tn_requirement requirement, const char *when,
+                              int64_t before) {
+    tc_subject s;
+    if (tc_lifecycle_open(k, &s, tc_host_table(), requirement, when)) {
+        tc_lifecycle_probe(k, &s, TC_WORK_WIDE, requirement, when, NULL);
+        tc_subject_close(&s);
+    }
+    return tc_census_take(before).threads;
 }
 
 /* init and, if that went well, shutdown. A value that cannot be used is a failure with a message.
@@ -81,9 +95,25 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
                       when, tc_tn_status_name(status));
         if (s->self && (void *)s->self != &poison)
             TC_BROKEN(k, TNP_INIT_RESULT, "%s it failed and left *out_self set", when);
+        snprintf(options.told, sizeof options.told, "%s", tc_host_message());
     }
+    if (tc_tables_sum(s->plugin) != options.tables)
+        TC_BROKEN(k, TNP_TABLE_CONSTANT, "%s the tables are others", when);
     s->self = NULL;
     tc_lifecycle_balanced(k, TNP_INIT_RESULT, when);
+}
+
+/* The message of a refusal has the values that would do: each of its words in turn. */
+static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
+    char told[sizeof options.told], *rest;
+    snprintf(told, sizeof told, "%s", options.told);
+    for (char *p = told; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '_' ? *p : ' ';
+    for (char *word = strtok_r(told, " ", &rest); word && !tc_failed(k);
+         word = strtok_r(NULL, " ", &rest)) {
+        options.value = word;
+        init_garbled(k, s, host);
+    }
 }
 
 /* Each option in turn with values that are hardly any: refused or taken, nothing is left behind. */
@@ -94,24 +124,27 @@ static void life_options(tc_contract *k) {
     host.option = garbled_option;
     options.n = 0;
     options.garbled = -1;
-    if (!tc_lifecycle_load(k, &s))
+    int64_t threads = live_and_count(k, TNP_INIT_RESULT, "before options are tried", 0);
+    if (tc_failed(k) || !tc_lifecycle_load(k, &s))
         return;
+    options.tables = tc_tables_sum(s.plugin);
     init_garbled(k, &s, &host);
     if (options.n == 0) {
         TC_NOT_OFFERED(k, "init asks for no option");
         return;
     }
-    for (options.garbled = 0; options.garbled < options.n && !tc_failed(k); options.garbled++)
+    for (options.garbled = 0; options.garbled < options.n && !tc_failed(k); options.garbled++) {
+        *options.told = 0;
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             options.value = values[v];
             init_garbled(k, &s, &host);
         }
-    if (!tc_failed(k) && tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
-                                           "init after options that cannot be used")) {
-        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_INIT_AGAIN,
-                           "after options that cannot be used", NULL);
-        tc_subject_close(&s);
+        init_as_told(k, &s, &host);
     }
+    if (!tc_failed(k) &&
+        live_and_count(k, TNP_INIT_AGAIN, "after options that cannot be used", threads) > threads)
+        TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS,
+                  "threads run after shutdown, where init was refused for its options before");
 }
 
 /* ---- lives ------------------------------------------------------------------------------- */

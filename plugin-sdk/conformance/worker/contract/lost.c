@@ -150,6 +150,12 @@ static void call_everything(scene *n) {
     LOST(n, m->copy_to_host(s->device, n->stream, bytes, 0, n->memory, 0, 64), "copy_to_host");
     LOST(n, m->copy(s->device, n->stream, n->memory, 0, n->memory, 1000, 64), "copy");
     LOST(n, m->fill(s->device, n->stream, n->memory, 0, 1, 64), "fill");
+    LOST(n, m->copy_from_host(s->device, n->stream, n->memory, 0, bytes, 0, 0),
+         "copy_from_host of no bytes");
+    LOST(n, m->copy_to_host(s->device, n->stream, bytes, 0, n->memory, 0, 0),
+         "copy_to_host of no bytes");
+    LOST(n, m->copy(s->device, n->stream, n->memory, 0, n->memory, 1000, 0), "copy of no bytes");
+    LOST(n, m->fill(s->device, n->stream, n->memory, 0, 1, 0), "fill of no bytes");
     if (n->pinned) {
         LOST(n,
              m->copy_from_host(s->device, n->stream, n->memory, 0, n->pinned_host, n->pinned, 64),
@@ -180,6 +186,9 @@ static void call_everything(scene *n) {
         LOST(n,
              m->copy_peer(n->other.device, n->other.stream, memory, 0, s->device, n->memory, 0, 64),
              "copy_peer from a device");
+        LOST(n,
+             m->copy_peer(n->other.device, n->other.stream, memory, 0, s->device, n->memory, 0, 0),
+             "copy_peer of no bytes from a device");
         LOST(n, m->copy_peer(s->device, n->stream, n->memory, 0, n->other.device, memory, 0, 64),
              "copy_peer to a device");
         m->dealloc(n->other.device, TN_SPACE_DEVICE, memory);

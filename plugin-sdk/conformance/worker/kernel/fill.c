@@ -156,12 +156,16 @@ static tc_number near_end(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     return (tc_number){end - (tc_real)back * tc_spacing(dtype, end / 2), tc_int_max(dtype) - back};
 }
 
-/* Is it the last tensor of the call? */
-static bool is_last_factor(const tc_invocation *call, uint32_t a) {
+/* Of the two factors, the last tensors of a call, is it the one that is zero? */
+static bool is_null(const tc_invocation *call, uint32_t a) {
+    int behind = 0;
     while (++a < call->record->n_args)
-        if (call->record->args[a].kind == TC_ARG_TENSOR)
-            return false;
-    return true;
+        behind += call->record->args[a].kind == TC_ARG_TENSOR;
+    return behind == (call->data == TC_DATA_NULL ? 0 : 1);
+}
+
+static bool is_null_data(const tc_invocation *call) {
+    return call->data == TC_DATA_NULL || call->data == TC_DATA_NULL_FIRST;
 }
 
 /* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
@@ -201,7 +205,8 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_ONES:
         return (tc_number){1, 1};
     case TC_DATA_NULL:
-        return is_last_factor(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
+    case TC_DATA_NULL_FIRST:
+        return is_null(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
     case TC_DATA_OUTLIER:
         return outlier(&o->shape, i, r);
     case TC_DATA_EVERY:
@@ -309,8 +314,7 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = element(call, a, i, terms, r);
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
             cancel(o, r);
-        bool specials = call->data == TC_DATA_SPECIAL ||
-                        (call->data == TC_DATA_NULL && !is_last_factor(call, a));
+        bool specials = call->data == TC_DATA_SPECIAL || (is_null_data(call) && !is_null(call, a));
         if (specials && !call->record->pointwise && o->dtype != TN_BOOL)
             place_specials(o, r);
         if (call->record->pointwise)

@@ -11,8 +11,8 @@
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {
-    "exact",     "random", "wide", "cancel", "biased",  "special", "carry",
-    "exponents", "near",   "ones", "null",   "outlier", "every"};
+    "exact",     "random", "wide", "cancel", "biased",     "special", "carry",
+    "exponents", "near",   "ones", "null",   "null-first", "outlier", "every"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];

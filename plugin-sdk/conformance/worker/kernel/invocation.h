@@ -45,10 +45,11 @@ typedef enum tc_data {
     TC_DATA_BIASED,  /* all positive and of one magnitude: lost low bits add up */
     TC_DATA_SPECIAL, /* NaN, infinities, zeros of both signs, subnormals, extremes, by position */
     TC_DATA_CARRY,   /* whole numbers whose sums leave a half's digits on the way, and come back */
-    TC_DATA_EXPONENTS, /* all exponents of the dtype, both signs, and what lies between integers */
-    TC_DATA_NEAR,      /* the largest numbers, which differ in their last digits */
-    TC_DATA_ONES,      /* 1, or true, everywhere */
-    TC_DATA_NULL,      /* of two factors the second is 0, the first as of special */
+    TC_DATA_EXPONENTS,  /* all exponents of the dtype, both signs, and what lies between integers */
+    TC_DATA_NEAR,       /* the largest numbers, which differ in their last digits */
+    TC_DATA_ONES,       /* 1, or true, everywhere */
+    TC_DATA_NULL,       /* of two factors the second is 0, the first as of special */
+    TC_DATA_NULL_FIRST, /* the other way round */
     TC_DATA_OUTLIER, /* near 0, but for one of a line that is far: the first, the last, one within */
     TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
     TC_N_DATA

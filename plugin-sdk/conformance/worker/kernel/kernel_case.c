@@ -49,16 +49,16 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
 
 /* Passes a family's lines on, and adds to them. The first dense ones are computed once more with an
  * offset of its own for each tensor, and a few in place, where that can be (the pointwise family has
- * such lines of its own). And some become random neighbours of themselves: sizes, ranks and strides
- * that nobody thought of. */
-enum { LOOKED_AT = 15, APART = 2, IN_PLACE = 3, RANDOM = 10 };
+ * such lines of its own). Some are computed with every tensor lying in a way of its own at once. And
+ * some become random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
+enum { LOOKED_AT = 15, APART = 2, IN_PLACE = 3, RANDOM = 10, RELAID = 5 };
 
 typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
     bool few; /* so many as there are below; else of every line that has such */
-    int lines, apart, in_place, neighbours;
+    int lines, apart, in_place, relaid, neighbours;
 } forms;
 
 /* The call that a line describes, in `arena`; false where it describes none. */
@@ -83,8 +83,12 @@ static void add_in_place(forms *f, const char *line) {
     tc_arena_finish(&arena);
 }
 
-static void add_apart(forms *f, const char *line) {
-    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
+/* The line with all its tensors placed anew, the nth of them (outputs last) by `place`; false where
+ * there is none. */
+typedef void place_fn(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
+                      tc_random *random);
+
+static bool add_placed(forms *f, const char *line, place_fn *place, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
     tc_arena arena = {NULL};
     tc_draft d;
@@ -98,24 +102,37 @@ static void add_apart(forms *f, const char *line) {
         if (f->record->args[a].kind != TC_ARG_TENSOR || call.args[a].none ||
             !tc_draft_shape(&d, at, &s))
             continue;
-        s.offset = offsets[n++];
-        s.placed = true;
+        place(&s, n++, false, f->record, &random);
         tc_draft_put_shape(&d, at, &s);
     }
     for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
         if (f->record->n_outs > 1)
             snprintf(name, sizeof name, "out%u", k);
         s = call.outs[k].tensor.shape;
-        s.offset = 3 + 4 * (int64_t)k;
-        s.placed = true;
+        place(&s, k, true, f->record, &random);
         tc_draft_set(&d, name, "[]");
         tc_draft_put_shape(&d, tc_draft_find(&d, name), &s);
     }
-    if (good && tc_draft_line(&d, text)) {
+    good = good && tc_draft_line(&d, text);
+    if (good)
         f->to->line(f->to, text);
-        f->apart++;
-    }
     tc_arena_finish(&arena);
+    return good;
+}
+
+static void place_apart(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
+                        tc_random *random) {
+    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
+    (void)record, (void)random;
+    s->offset = is_output ? 3 + 4 * (int64_t)n : offsets[n];
+    s->placed = true;
+}
+
+/* Of lines of equal elements only pointwise operators tell anything. */
+static void place_anyhow(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
+                         tc_random *random) {
+    (void)n;
+    tc_mutate_place(s, random, record->pointwise && !is_output);
 }
 
 /* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
@@ -156,9 +173,12 @@ static void pass_on(tc_sink *sink, const char *line) {
     tc_random random = {tc_hash(line)};
     if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
         add_neighbour(f, line, random);
+    random.state = tc_hash(line) + 1;
+    if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
+        f->relaid += add_placed(f, line, place_anyhow, random);
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
-        add_apart(f, line);
+        f->apart += add_placed(f, line, place_apart, random);
     if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
         add_in_place(f, line);
 }

@@ -58,29 +58,33 @@ static void add_dim(tc_draft *d, tc_random *r) {
     }
 }
 
-/* Permuted, with gaps, broadcast and shifted, each now and then. */
-static void place(tc_draft *d, tc_random *r) {
-    tc_shape s;
-    int at = pick_shape(d, r, &s);
+void tc_mutate_place(tc_shape *s, tc_random *r, bool broadcast) {
     int32_t order[TC_MAX_RANK];
-    if (at < 0)
-        return;
-    for (int32_t k = 0; k < s.rank; k++)
+    for (int32_t k = 0; k < s->rank; k++)
         order[k] = k;
-    for (int32_t k = s.rank - 1; k > 0 && tc_below(r, 2); k--) {
+    for (int32_t k = s->rank - 1; k > 0 && tc_below(r, 2); k--) {
         int32_t other = (int32_t)tc_below(r, (uint64_t)k + 1), kept = order[k];
         order[k] = order[other];
         order[other] = kept;
     }
     int64_t stride = 1 + (tc_below(r, 4) == 0 ? (int64_t)tc_below(r, 3) : 0);
-    for (int32_t k = s.rank - 1; k >= 0; k--) {
-        s.strides[order[k]] = tc_below(r, 10) == 0 ? 0 : stride;
-        if (s.strides[order[k]])
+    for (int32_t k = s->rank - 1; k >= 0; k--) {
+        bool zero = tc_below(r, 10) == 0 && broadcast;
+        s->strides[order[k]] = zero ? 0 : stride;
+        if (!zero)
             stride =
-                stride * s.sizes[order[k]] + (int64_t)(tc_below(r, 5) == 0 ? tc_below(r, 4) : 0);
+                stride * s->sizes[order[k]] + (int64_t)(tc_below(r, 5) == 0 ? tc_below(r, 4) : 0);
     }
-    s.offset = tc_below(r, 2) ? (int64_t)tc_below(r, 40) : 0;
-    s.placed = true;
+    s->offset = tc_below(r, 2) ? (int64_t)tc_below(r, 40) : 0;
+    s->placed = true;
+}
+
+static void place(tc_draft *d, tc_random *r) {
+    tc_shape s;
+    int at = pick_shape(d, r, &s);
+    if (at < 0)
+        return;
+    tc_mutate_place(&s, r, true);
     tc_draft_put_shape(d, at, &s);
 }
 

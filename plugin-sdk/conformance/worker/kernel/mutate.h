@@ -13,4 +13,8 @@ bool tc_mutate(tc_draft *d, tc_random *r);
 /* The same with sizes, ranks and how tensors lie alone. */
 bool tc_mutate_shapes(tc_draft *d, tc_random *r);
 
+/* How a tensor of these sizes lies: permuted, with gaps, shifted, and where it may be `broadcast` too,
+ * each now and then. */
+void tc_mutate_place(tc_shape *s, tc_random *r, bool broadcast);
+
 #endif

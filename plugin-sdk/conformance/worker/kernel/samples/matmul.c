@@ -111,9 +111,10 @@ static void list_timed(const tc_sampler *m) {
 
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
-    static const struct sized large[] = {
-        {1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500}, {1, 1030, 9, 5},  {1, 5, 9, 1030},
-        {1, 4, 4100, 3},    {300, 3, 4, 5},  {65541, 2, 3, 1}, {1, 65541, 2, 3}, {1, 2, 3, 65541}};
+    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50},  {1, 3, 700, 500},
+                                         {1, 1030, 9, 5},    {1, 5, 9, 1030},  {1, 4, 4100, 3},
+                                         {300, 3, 4, 5},     {1, 200, 40, 1},  {1, 1, 40, 200},
+                                         {65541, 2, 3, 1},   {1, 65541, 2, 3}, {1, 2, 3, 65541}};
     static const struct sized split = {2, 131, 40, 133}, deep = {1, 2, 5003, 3};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         if (batched || large[k].batch == 1)
@@ -129,10 +130,16 @@ static void list(const tc_sampler *m) {
                     tc_emit(m, call_line(m, &(struct sized){1, 6, k, 20}, f % 4, 0, 4, 0, f));
         for (int64_t batch = 1; batched && batch <= 3; batch += 2) /* one mat2 for all of them */
             tc_emit(m, call_line(m, &(struct sized){batch, 6, 4200, 20}, 0, 0, 5, 0, 0));
-        tc_line null = call_line(m, &(struct sized){1, 6, 600, 20}, 0, 0, 0, 0, 0);
-        tc_line_add(&null, "data=null");
-        if (tc_is_float(m->types[0]))
-            tc_emit(m, null);
+        for (int first = 0; first < 2; first++) {
+            tc_line null = call_line(m, &(struct sized){1, 6, 600, 20}, 0, 0, 0, 0, 0);
+            tc_line_add(&null, first ? "data=null-first" : "data=null");
+            if (tc_is_float(m->types[0]))
+                tc_emit(m, null);
+        }
+        for (int out = 1; tc_has_large(m) && out < 5; out++) { /* vectors with elements apart */
+            tc_emit(m, call_line(m, &(struct sized){1, 200, 40, 1}, 0, 0, 0, out, 0));
+            tc_emit(m, call_line(m, &(struct sized){1, 1, 40, 200}, 0, 0, 0, out, 0));
+        }
         list_ones(m);
     }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {

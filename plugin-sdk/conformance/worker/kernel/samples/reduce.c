@@ -185,8 +185,12 @@ static void list_large(const tc_sampler *m) {
     tc_line l = call_line(m, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     if (tc_has_large(m))
         tc_emit(m, l);
+    tc_line joined = l;
     tc_line_add(&l, "data=exact"); /* equals in parts that are joined */
     tc_emit(m, l);
+    tc_line_add(&joined, "data=null");
+    if (!m->record->adds && tc_is_float(m->types[0]))
+        tc_emit(m, joined);
     if (m->record->adds) {
         tc_line back = call_line(m, &carried, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
         tc_line_add(&back, "data=carry");
