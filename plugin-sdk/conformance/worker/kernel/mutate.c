@@ -67,11 +67,13 @@ void tc_mutate_place(tc_shape *s, tc_random *r, bool broadcast) {
         order[k] = order[other];
         order[other] = kept;
     }
-    int64_t stride = 1 + (tc_below(r, 4) == 0 ? (int64_t)tc_below(r, 3) : 0);
+    int64_t stride = 1 + (tc_below(r, 3) == 0 ? (int64_t)tc_below(r, 3) : 0);
+    bool zeros = tc_below(r, 3) == 0 && broadcast, varies = false; /* not all are equal */
     for (int32_t k = s->rank - 1; k >= 0; k--) {
-        bool zero = tc_below(r, 10) == 0 && broadcast;
-        s->strides[order[k]] = zero ? 0 : stride;
-        if (!zero)
+        bool is_zero = tc_below(r, 2) && zeros && (k > 0 || varies);
+        varies = varies || !is_zero;
+        s->strides[order[k]] = is_zero ? 0 : stride;
+        if (!is_zero)
             stride =
                 stride * s->sizes[order[k]] + (int64_t)(tc_below(r, 5) == 0 ? tc_below(r, 4) : 0);
     }

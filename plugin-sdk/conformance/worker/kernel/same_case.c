@@ -303,7 +303,7 @@ static void choose(tc_sink *sink, const char *line) {
     uint64_t n = c.seed; /* of the line alone, whatever stands around it */
     if (!plain && exact)
         emit(r, line, "dense");
-    if (n % 3 == 0)
+    if (n % 4 == 0)
         emit(r, line, "again");
     if (exact && can_cut(&call) && n % 2 == 0)
         emit(r, line, "slices");
@@ -314,7 +314,7 @@ static void choose(tc_sink *sink, const char *line) {
         emit(r, line, "threads");
     if (n % 20 == 10 && call.in_place < 0 && !large)
         emit(r, line, "streams");
-    if (large)
+    if (large && n % 3 != 0)
         emit(r, line, "host-threads");
 }
 

@@ -200,6 +200,18 @@ static void list_orders(const tc_sampler *m, const char *attrs) {
     }
 }
 
+/* Each way of being broadcast with each way that an output lies. */
+static void list_spread(const tc_sampler *m, const char *attrs) {
+    bool moves = m->record->n_types == 2 && m->types[0] == m->types[1];
+    for (int in = TC_LAYOUT_ZERO_FIRST; in <= TC_LAYOUT_ZERO_LAST; in++)
+        for (int out = 1; (moves || tc_has_large(m)) && out < TC_N_OUT_LAYOUTS; out++) {
+            tc_line l = call_line(m, attrs, 2, TC_SIZES(7, 9), -1, (tc_layout)in);
+            for (uint32_t k = 0; k < m->record->n_outs; k++)
+                tc_line_out(&l, m, k, 2, TC_SIZES(7, 9), (tc_layout)out);
+            tc_emit(m, l);
+        }
+}
+
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
 static void list_forms(const tc_sampler *m, const char *attrs) {
     static const int64_t sizes[] = {9, 7};
@@ -290,6 +302,7 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED));
     }
     list_layouts(m, attrs, 2, TC_SIZES(7, 9));
+    list_spread(m, attrs);
     tc_emit(m, call_line(m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED));
     /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
      * of which joins another; tiles that are cut at both edges. */
