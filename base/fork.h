@@ -30,8 +30,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every lock of base, dispatcher, loader and core: level, file, name. Who holds one may take those below
- * it. tools/check_locks.py compares this table with the sources. */
+/* Every lock of base, dispatcher, loader and core: level, file, name. Who holds one may take
+ * those below it. tools/check_locks.py compares this table with the sources. */
 #define TNI_FORK_MAP(X) \
     X(INIT, "init.c", lock) \
     X(ACCUMULATE, "accumulate.c", locks) \

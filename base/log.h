@@ -1,5 +1,5 @@
-/* The log: levels and subsystems. Unless TENON_LOG or tn_log_set asks for more it has what is wrong with
- * the environment, and what validation finds. */
+/* The log: levels and subsystems. Unless TENON_LOG or tn_log_set asks for more it has what is
+ * wrong with the environment, and what validation finds. */
 #ifndef TNI_BASE_LOG_H
 #define TNI_BASE_LOG_H
 

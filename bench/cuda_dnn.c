@@ -59,7 +59,8 @@ typedef struct convolution {
     cudnnConvolutionFwdAlgoPerf_t chosen;
 } convolution;
 
-/* Planes, as Tenon and PyTorch have them. The way to compute it is the fastest, which cuDNN measures. */
+/* Planes, as Tenon and PyTorch have them. The way to compute it is the fastest, which cuDNN
+ * measures. */
 static bool convolution_init(convolution *c) {
     cudnnDataType_t type = !strcmp(c->dtype, "f32")   ? CUDNN_DATA_FLOAT
                            : !strcmp(c->dtype, "f16") ? CUDNN_DATA_HALF

@@ -98,8 +98,8 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
 /* Takes it from all devices and frees it. */
 void tni_program_kernel_remove(tni_program_kernel *kernel);
 
-/* TN_ERR_STATE in a forked child of a process that had opened the device; TN_ERR_DEVICE_LOST after loss.
- * Asked before anything is sent to the device. One load in the good case. */
+/* TN_ERR_STATE in a forked child of a process that had opened the device; TN_ERR_DEVICE_LOST
+ * after loss. Asked before anything is sent to the device. One load in the good case. */
 tn_status tni_device_unusable(tni_device *device);
 static inline tn_status tni_device_check(tni_device *device) {
     if (TNI_LIKELY(!atomic_load_explicit(&device->lost, memory_order_relaxed)))

@@ -148,8 +148,8 @@ static tn_status check_factors(const char *call, const tn_tensor *factors, const
                     tn_dtype_name(dtype), (long long)n, self->device->name);
 }
 
-/* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay, nesterov,
- * maximize */
+/* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay,
+ * nesterov, maximize */
 static tn_status sgd(tni_temps *temps, tn_tensor *const *t, factor lr, const tn_cell *args) {
     double momentum = args[0].v.f64, dampening = args[1].v.f64, decay = args[2].v.f64;
     tn_thread_keys before = without_autograd();

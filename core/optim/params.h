@@ -44,8 +44,9 @@ typedef struct tni_captured_step {
     tni_captured_item items[];
 } tni_captured_step;
 
-/* The same as tni_params_step while the thread captures: `step` finds the new step in *place, of the
- * optimizer's, and `source` has the functions of its source. Takes over a reference to the optimizer. */
+/* The same as tni_params_step while the thread captures: `step` finds the new step in *place, of
+ * the optimizer's, and `source` has the functions of its source. Takes over a reference to the
+ * optimizer. */
 tn_status tni_params_capture(const tni_params *p, tni_step_fn step, void *optimizer,
                              void (*drop)(void *optimizer), const tni_graph_source *source,
                              tni_captured_step **place);

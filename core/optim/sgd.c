@@ -66,8 +66,8 @@ void tn_sgd_destroy(tn_sgd *sgd) {
     tni_free(sgd);
 }
 
-/* Without momentum there is no state: param -= lr * (grad + weight_decay * param). `lr` is a tensor where
- * the step is captured. */
+/* Without momentum there is no state: param -= lr * (grad + weight_decay * param). `lr` is a
+ * tensor where the step is captured. */
 static tn_status plain_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad,
                             tn_tensor *lr) {
     double sign = o->maximize ? 1 : -1;

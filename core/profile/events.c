@@ -48,8 +48,8 @@ static int64_t now_ns(void) {
     return host_clock_ns() - atomic_load_explicit(&started_ns, memory_order_relaxed);
 }
 
-/* A driver that is asked for times may log, and the log function call operators: the thread has the lock
- * then, and what it guards is whole. */
+/* A driver that is asked for times may log, and the log function call operators: the thread has
+ * the lock then, and what it guards is whole. */
 static bool take(void) {
     bool taken = !tni_lock_is_mine(&lock);
     if (taken)

@@ -129,14 +129,15 @@ bool tni_is_tensor(const tn_tensor *t, const char *call);
 
 /* ---- tensors that are no longer there ---------------------------------------------------- */
 
-/* With TENON_SCOPE_DEBUG=1 a tensor that ended has no references, and its slot waits in a queue before it is
- * used again, so that calls can refuse it. Else nobody can tell. */
+/* With TENON_SCOPE_DEBUG=1 a tensor that ended has no references, and its slot waits in a queue
+ * before it is used again, so that calls can refuse it. Else nobody can tell. */
 extern _Atomic bool tni_lifetimes_watched;
 static inline bool tni_is_gone(const tn_tensor *t) {
     return TNI_UNLIKELY(atomic_load_explicit(&tni_lifetimes_watched, memory_order_relaxed)) &&
            atomic_load_explicit(&t->refs, memory_order_relaxed) == 0;
 }
-/* Sets the error of a call that was given such a tensor; `what` it was to the call, as "argument 'self'". */
+/* Sets the error of a call that was given such a tensor; `what` it was to the call, as "argument
+ * 'self'". */
 tn_status tni_refuse_gone(const tn_tensor *t, const char *call, const char *what);
 /* Instead of tni_slab_free, while they are watched. */
 void tni_slot_retire(tn_tensor *slot);
@@ -154,8 +155,9 @@ extern TNI_TLS tni_scope_stack tni_scopes;
 tn_tensor *tni_scope_push_slow(tn_tensor *t);
 /* Makes room for one tensor, so that the next push succeeds; false with an error. */
 bool tni_scope_reserve(void);
-/* A scope round a program's function that the library calls in the middle of its work (hooks, custom
- * functions), and its end, whatever the function left open. Scopes from before cannot be closed in it. */
+/* A scope round a program's function that the library calls in the middle of its work (hooks,
+ * custom functions), and its end, whatever the function left open. Scopes from before cannot be
+ * closed in it. */
 typedef struct tni_callback_scope {
     tn_scope scope;
     size_t floor;
@@ -267,7 +269,8 @@ bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64
 /* ---- data -------------------------------------------------------------------------------- */
 
 /* Copies bytes between host memory and the storage, from t's first element on. Reading waits for
- * the stream and reports its errors; `call` names who reads, where a capture refuses it. Writing to a meta tensor does nothing. */
+ * the stream and reports its errors; `call` names who reads, where a capture refuses it. Writing
+ * to a meta tensor does nothing. */
 tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes, const char *call);
 /* Value of a one-element tensor as a cell of its kind (synchronises). */

@@ -1,6 +1,6 @@
-/* What the layer does on a device itself, at level 2: it waits for work, and reads and writes memory. On a
- * device with streams all of it is on a stream of the layer's own, which waits for the others by events:
- * asking these would take from the caller the errors that they report once. */
+/* What the layer does on a device itself, at level 2: it waits for work, and reads and writes
+ * memory. On a device with streams all of it is on a stream of the layer's own, which waits for
+ * the others by events: asking these would take from the caller the errors that they report once. */
 #include "loader/validation/internal.h"
 
 #include <string.h>

@@ -184,8 +184,8 @@ enum {
     TNI_WARNING = (int)(1u << 30) /* or'ed to one: a sign, no proof */
 };
 
-/* Findings with the same plugin, requirement, slot, operator and format are one. The watch is NULL where
- * nobody knows which plugin it is. */
+/* Findings with the same plugin, requirement, slot, operator and format are one. The watch is
+ * NULL where nobody knows which plugin it is. */
 void tni_finding(const tni_watch *watch, int requirement, const char *slot, const char *op,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -231,12 +231,13 @@ void tni_one_thread_leave(tni_watch *watch);
 
 extern pthread_mutex_t tni_records_lock; /* of all watches */
 
-/* Whose handle or host table this is, or was before it was destroyed; NULL: nobody's. Takes the lock. */
+/* Whose handle or host table this is, or was before it was destroyed; NULL: nobody's. Takes the
+ * lock. */
 tni_watch *tni_watch_of(tni_record_kind kind, const void *handle);
 
-/* Keeps a handle that `slot` gave out. Without a handle, or with another plugin's that is alive, it fails:
- * calls could not be told to be whose. These, and one of the plugin's own that is alive already, are
- * breaches of `requirement`. Takes the lock. */
+/* Keeps a handle that `slot` gave out. Without a handle, or with another plugin's that is alive,
+ * it fails: calls could not be told to be whose. These, and one of the plugin's own that is alive
+ * already, are breaches of `requirement`. Takes the lock. */
 tn_status tni_handle_keep(tni_watch *watch, const tni_record *like, int requirement,
                           const char *slot);
 
@@ -276,7 +277,8 @@ void tni_clock_free(tni_clock *clock);
 /* All points of `from`, added to a clock. */
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
-/* One more piece of work on the stream: where it stands. What a stream records is none: its place is 0. */
+/* One more piece of work on the stream: where it stands. What a stream records is none: its place
+ * is 0. */
 tni_point tni_note_work(tni_watch *watch, tn_stream_impl *stream);
 /* The work there uses `memory`; NULL: none. Recorded, it names it. */
 void tni_note_use(tni_watch *watch, tni_point work, tni_record *memory);
@@ -317,8 +319,8 @@ bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 tn_stream_impl *tni_own_stream(tni_watch *w, tn_device_impl *device, bool *out_ok);
 /* Gives back what the layer has there. */
 void tni_aside_finish(tni_watch *w, tn_device_impl *device);
-/* Waits until all that was queued on the device is done, its errors left where they are; false when that is
- * not known, as while a stream captures. */
+/* Waits until all that was queued on the device is done, its errors left where they are; false
+ * when that is not known, as while a stream captures. */
 bool tni_still(tni_watch *w, tn_device_impl *device);
 enum { TNI_A_WHILE = 8 };
 /* Keeps the stream busy, unless it captures, `times` as long as it takes to fill a megabyte. */
@@ -336,7 +338,8 @@ void tni_watch_wait(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream
                     const tni_record *e);
 /* A mark at the end of what was queued on the stream, behind a while of work; NULL: there is none. */
 tn_event_impl *tni_mark_end(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream);
-/* The stream has answered `status` to query, or to synchronize (`waits`): was the mark passed? Destroys it. */
+/* The stream has answered `status` to query, or to synchronize (`waits`): was the mark passed?
+ * Destroys it. */
 void tni_judge_mark(tni_watch *w, tn_event_impl *mark, tn_status status, bool waits);
 /* The stream has answered `status`, and nothing was queued since: an error may not come again. */
 void tni_judge_error(tni_watch *w, tn_stream_impl *stream, tn_status status, const char *slot);
@@ -352,7 +355,8 @@ void tni_lending_ends(const tni_watch *watch);
 void tni_lending_settle(const tni_watch *watch);
 
 /* Memory for a copy of what a call is lent, until tni_lend_back: whoever touches it then breaks
- * `requirement`. NULL, with the loan: below level 2, or nothing could be had; the caller hands over its own. */
+ * `requirement`. NULL, with the loan: below level 2, or nothing could be had; the caller hands
+ * over its own. */
 void *tni_lend(const tni_watch *watch, int requirement, const char *slot, const char *op,
                uint64_t bytes, tni_loan **out);
 void tni_lend_back(tni_loan *loan); /* NULL is fine */

@@ -1,6 +1,7 @@
-/* Level 2: what is lent to a call. The plugin is given a copy, on pages that nobody may touch once the call
- * has returned. Who does is found by the signal that this raises: the handler writes down whose memory
- * it was, opens the pages again, and lets the plugin go on with what it came to see. */
+/* Level 2: what is lent to a call. The plugin is given a copy, on pages that nobody may touch
+ * once the call has returned. Who does is found by the signal that this raises: the handler
+ * writes down whose memory it was, opens the pages again, and lets the plugin go on with what it
+ * came to see. */
 #include "loader/validation/internal.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* Level 2: do streams and events keep their order? The layer sets marks of its own, events that it records where
- * it wants to know, and compares what the plugin says of them with what it says to the caller. */
+/* Level 2: do streams and events keep their order? The layer sets marks of its own, events that
+ * it records where it wants to know, and compares what the plugin says of them with what it says
+ * to the caller. */
 #include "base/error.h"
 #include "loader/validation/internal.h"
 

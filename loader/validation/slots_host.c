@@ -10,8 +10,8 @@ static const char *operator_of(const tni_watch *w) {
     return f && f->watch == w ? f->op : "";
 }
 
-/* Whose host it is. Inside a call it must be that of the called plugin, which is also who gets what comes
- * with a host that nobody was given. NULL: nobody's, outside of all calls. */
+/* Whose host it is. Inside a call it must be that of the called plugin, which is also who gets
+ * what comes with a host that nobody was given. NULL: nobody's, outside of all calls. */
 static tni_watch *watch_of(const tn_host *host, const char *slot) {
     const tni_frame *f = tni_frame_top();
     tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);

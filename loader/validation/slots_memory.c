@@ -293,7 +293,8 @@ static bool check_pinned(tni_watch *w, const char *slot, tn_device_impl *device,
     return inside;
 }
 
-/* Work that was queued on the stream, or recorded, uses this memory, and this pinned memory; 0: none. */
+/* Work that was queued on the stream, or recorded, uses this memory, and this pinned memory; 0:
+ * none. */
 static void note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      tn_memory pinned) {
     pthread_mutex_lock(&tni_records_lock);

@@ -239,7 +239,8 @@ static uint32_t tag_of(int32_t property) {
     }
 }
 
-/* What is wrong with a value; NULL when it is right. A newer plugin may have bits that are not known. */
+/* What is wrong with a value; NULL when it is right. A newer plugin may have bits that are not
+ * known. */
 static const char *why_wrong(int32_t property, const tn_cell *value, bool newer) {
     int64_t n = value->v.i64;
     if (value->tag != tag_of(property))

@@ -1,6 +1,7 @@
-/* Level 2: a call with strides, zero strides or an output that is its input is made once more, on dense copies
- * of the inputs, and must come to the same: flags are promises. Numbers may differ as much as another order
- * of a sum makes them; one that was read from the wrong place differs by more. */
+/* Level 2: a call with strides, zero strides or an output that is its input is made once more, on
+ * dense copies of the inputs, and must come to the same: flags are promises. Numbers may differ
+ * as much as another order of a sum makes them; one that was read from the wrong place differs by
+ * more. */
 #include "base/alloc.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/validation/internal.h"

@@ -1,5 +1,5 @@
-/* Level 2: the memory that a kernel must leave alone, before the call and after it. On a device with streams
- * all that is queued is waited for each time, so that nothing else can have written. */
+/* Level 2: the memory that a kernel must leave alone, before the call and after it. On a device
+ * with streams all that is queued is waited for each time, so that nothing else can have written. */
 #include "base/hash.h"
 #include "loader/validation/internal.h"
 

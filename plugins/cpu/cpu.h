@@ -58,9 +58,9 @@ static inline uint32_t tnc_get_threads(const tn_call *call) {
  * than the `n_slots` given there. */
 typedef void (*tnc_body)(void *context, int64_t begin, int64_t end, int slot);
 
-/* For `call`: splits [0, n) among at most `n_slots` threads, at multiples of `grain`, and waits. Work of one
- * grain or less is done by the caller without any OpenMP call. Where the splits lie depends on the
- * number of threads, so the result of an element must not depend on the split. */
+/* For `call`: splits [0, n) among at most `n_slots` threads, at multiples of `grain`, and waits.
+ * Work of one grain or less is done by the caller without any OpenMP call. Where the splits lie
+ * depends on the number of threads, so the result of an element must not depend on the split. */
 void tnc_parallel(const tn_call *call, int64_t n, int64_t grain, int n_slots, tnc_body body,
                   void *context);
 

@@ -1,6 +1,7 @@
-/* What a library made ready for calls, kept by what the calls look like: shapes, strides, dtypes and
- * alignments. The first call opens the library. A table that only grows, to a size that is fixed: it is searched without a lock, as
- * every call does, and written under one. What finds no room serves one call. */
+/* What a library made ready for calls, kept by what the calls look like: shapes, strides, dtypes
+ * and alignments. The first call opens the library. A table that only grows, to a size that is
+ * fixed: it is searched without a lock, as every call does, and written under one. What finds no
+ * room serves one call. */
 #ifndef TNI_PLUGINS_CUDA_PLANS_H
 #define TNI_PLUGINS_CUDA_PLANS_H
 

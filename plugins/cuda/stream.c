@@ -110,7 +110,8 @@ tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
 
 /* ---- what went wrong --------------------------------------------------------------------- */
 
-/* Was there an index out of range? Told once. The caller locks, and all work is done that may say so. */
+/* Was there an index out of range? Told once. The caller locks, and all work is done that may say
+ * so. */
 static tn_status take_error(tn_stream_impl *stream) {
     volatile int32_t *word = stream->error_word;
     atomic_store(&stream->may_fail, false);

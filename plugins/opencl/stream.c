@@ -164,8 +164,9 @@ static cl_int finish_queue(tn_stream_impl *stream) {
     return error;
 }
 
-/* Until what is queued now is done, whatever other threads queue meanwhile. clFinish of some drivers waits
- * for that, too (PoCL), clWaitForEvents of others for all behind the event (Intel's for CPUs). */
+/* Until what is queued now is done, whatever other threads queue meanwhile. clFinish of some
+ * drivers waits for that, too (PoCL), clWaitForEvents of others for all behind the event (Intel's
+ * for CPUs). */
 static cl_int wait_for_mark(tn_stream_impl *stream) {
     cl_int state;
     cl_event mark;

@@ -99,10 +99,10 @@ struct tn_device_impl {
     atomic_uint n_streams, n_events, n_graphs; /* still alive, to tell the host of leaks at close */
 };
 
-/* Work in a queue, or recorded. `run` is called on a stream's thread: once, then the stream frees the
- * command, or for each launch of the graph that has it. A status other than TN_OK, with its text in `message`, becomes the stream's error. A command
- * whose memory was freed, or whose device is lost, is not run, but for marks: others wait for
- * those. */
+/* Work in a queue, or recorded. `run` is called on a stream's thread: once, then the stream frees
+ * the command, or for each launch of the graph that has it. A status other than TN_OK, with its
+ * text in `message`, becomes the stream's error. A command whose memory was freed, or whose
+ * device is lost, is not run, but for marks: others wait for those. */
 typedef struct sim_command {
     struct sim_command *next;
     tn_status (*run)(struct sim_command *command, char message[SIM_MESSAGE]);

@@ -1,4 +1,5 @@
-/* Plugins that end the process that opens them, or keep it for ever, each in another way: EVIL_<HOW>. */
+/* Plugins that end the process that opens them, or keep it for ever, each in another way:
+ * EVIL_<HOW>. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>

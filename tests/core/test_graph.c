@@ -131,7 +131,8 @@ static void run_steps(bool replayed, bool sgd, double losses[STEPS]) {
     tn_sgd_destroy(m.sgd);
 }
 
-/* To the last bit, but for a device whose kernels of optimizers round once where several operators do. */
+/* To the last bit, but for a device whose kernels of optimizers round once where several
+ * operators do. */
 static void test_training_by_replay_is_training(void **state) {
     double tolerance = on_sim() ? 0 : 1e-5;
     for (int sgd = 0; sgd < 2; sgd++) {

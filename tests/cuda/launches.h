@@ -1,5 +1,6 @@
-/* The calls of plugins/shared/gpu on a device that is not there: which kernels are asked for, built with
- * which options, and how many work items of them. There is no memory, so tensors may be of any size. */
+/* The calls of plugins/shared/gpu on a device that is not there: which kernels are asked for,
+ * built with which options, and how many work items of them. There is no memory, so tensors may
+ * be of any size. */
 #ifndef TNI_TESTS_CUDA_LAUNCHES_H
 #define TNI_TESTS_CUDA_LAUNCHES_H
 

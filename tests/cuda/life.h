@@ -1,5 +1,5 @@
-/* Work that uses all that the plugin has: from its start, over both devices, to its end. What it does is the
- * same each time, and each of its calls looks at the current context. */
+/* Work that uses all that the plugin has: from its start, over both devices, to its end. What it
+ * does is the same each time, and each of its calls looks at the current context. */
 #ifndef TNI_TESTS_CUDA_LIFE_H
 #define TNI_TESTS_CUDA_LIFE_H
 

@@ -1,6 +1,6 @@
-/* The contexts of a program that uses CUDA itself: what is current stays current, and what the plugin makes
- * can be used from outside. Devices together: their events, copies between them. Run with devices that reach
- * each other's memory, and with such that do not. */
+/* The contexts of a program that uses CUDA itself: what is current stays current, and what the
+ * plugin makes can be used from outside. Devices together: their events, copies between them. Run
+ * with devices that reach each other's memory, and with such that do not. */
 #include "tests/cuda/life.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Captures and graphs of the driver double: what becomes a node, what is forbidden meanwhile, and what a
- * launch does. */
+/* Captures and graphs of the driver double: what becomes a node, what is forbidden meanwhile, and
+ * what a launch does. */
 #include "tests/cuda/double_kernel.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Modules and launches of the driver double: what is refused at once, and what breaks a context later. */
+/* Modules and launches of the driver double: what is refused at once, and what breaks a context
+ * later. */
 #include "tests/cuda/double_kernel.h"
 
 enum { N = 64 };

@@ -1,5 +1,5 @@
-/* Errors after which a context answers nothing else: the device is lost, whoever notices first is told what
- * it ran last, and everything else goes on. A full device is not lost. */
+/* Errors after which a context answers nothing else: the device is lost, whoever notices first is
+ * told what it ran last, and everything else goes on. A full device is not lost. */
 #include "tests/cuda/life.h"
 
 #include <pthread.h>

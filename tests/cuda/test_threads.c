@@ -1,5 +1,5 @@
-/* Threads, devices and hosts at once, while the streams of the double are late by what a seed says. Made for
- * ThreadSanitizer; cmocka's assertions are for the main thread. */
+/* Threads, devices and hosts at once, while the streams of the double are late by what a seed
+ * says. Made for ThreadSanitizer; cmocka's assertions are for the main thread. */
 #include "tests/cuda/life.h"
 
 #include <pthread.h>

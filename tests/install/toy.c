@@ -1,5 +1,6 @@
-/* The least a device plugin can be: one device, host memory, no streams, no kernels. Built outside
- * the tree, against the installed header alone, so it shares nothing with the plugins of other tests. */
+/* The least a device plugin can be: one device, host memory, no streams, no kernels. Built
+ * outside the tree, against the installed header alone, so it shares nothing with the plugins of
+ * other tests. */
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin.h>

@@ -1,5 +1,5 @@
-/* What the generated calls are made of: good and wrong values of each kind, and where what came of a call is
- * judged. */
+/* What the generated calls are made of: good and wrong values of each kind, and where what came
+ * of a call is judged. */
 #ifndef TNI_TESTS_MISUSE_MISUSE_H
 #define TNI_TESTS_MISUSE_MISUSE_H
 

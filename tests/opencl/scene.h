@@ -28,8 +28,8 @@ void set_index(scene *s, int64_t first);
 tn_status negate(scene *s, tn_stream_impl *stream, tn_memory in, tn_memory out);
 tn_status add(scene *s, tn_stream_impl *stream, tn_memory a, tn_memory b, tn_memory out);
 
-/* Pinned numbers are read, negated, taken by their index, and written behind. Without a graph nothing is
- * captured any more. */
+/* Pinned numbers are read, negated, taken by their index, and written behind. Without a graph
+ * nothing is captured any more. */
 tn_status record(scene *s, tn_graph_impl **out);
 /* That was done; forgets it. */
 void check(scene *s);

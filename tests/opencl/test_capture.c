@@ -1,5 +1,5 @@
-/* Graphs, which are commands that are queued again: above a driver that fails, without host memory, beside
- * other work. */
+/* Graphs, which are commands that are queued again: above a driver that fails, without host
+ * memory, beside other work. */
 #include "tests/opencl/scene.h"
 
 /* All that the extension has. */
@@ -43,7 +43,8 @@ static void use_lost(scene *s) {
     assert_lost(s->ext->update(s->graph, s->graph));
 }
 
-/* Nothing is left of it, and the same can be done then. A launch that was begun is brought to its end. */
+/* Nothing is left of it, and the same can be done then. A launch that was begun is brought to its
+ * end. */
 static void any_call_may_fail(void **state) {
     scene s;
     uint64_t at = 0, n_failed = 0;

@@ -1,5 +1,5 @@
-/* The code of somebody who may start a program, to be run by a library in its place: as a driver, a layer or
- * a tool it only says that it was loaded. */
+/* The code of somebody who may start a program, to be run by a library in its place: as a driver,
+ * a layer or a tool it only says that it was loaded. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* A program that uses a little of everything: planted DEVICE. What the validation layer found is printed, a line
- * each: "TNP-71 kernel->run exp: wrote behind output 0". planted_test.py runs it on devices that are wrong. */
+/* A program that uses a little of everything: planted DEVICE. What the validation layer found is
+ * printed, a line each: "TNP-71 kernel->run exp: wrote behind output 0". planted_test.py runs it
+ * on devices that are wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 enum { N = 4096 };
 
-/* Dense, of every second column, transposed, expanded, in place; sizes that are no multiple of a vector. */
+/* Dense, of every second column, transposed, expanded, in place; sizes that are no multiple of a
+ * vector. */
 static void compute(tn_device device) {
     TN_SCOPE;
     TN_NO_GRAD;

@@ -1,4 +1,5 @@
-/* See compare.h. Bounds are those of the conformance suite (outcome.h), which go by the table's tolerances. */
+/* See compare.h. Bounds are those of the conformance suite (outcome.h), which go by the table's
+ * tolerances. */
 #include "tests/values/compare.h"
 
 #include <math.h>

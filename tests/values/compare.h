@@ -21,7 +21,8 @@ typedef struct comparison {
     char why[256];
 } comparison;
 
-/* Compares a tensor with what is expected of it; with `disturb`, after one of its elements is changed. */
+/* Compares a tensor with what is expected of it; with `disturb`, after one of its elements is
+ * changed. */
 void compare(const promise *p, const expected *e, tn_tensor *got, bool disturb, comparison *out);
 
 /* The row of the operator that a form belongs to, or NULL. */

@@ -67,11 +67,11 @@ TN_API tn_status tn_fail(tn_status status, const char *format, ...)
 
 /* ---- log --------------------------------------------------------------------------------- */
 
-/* Where log lines go. `subsystem` is "loader", "memory", "plugin" ...; the line does not end in a newline,
- * and is UTF-8 without control characters. May be called from any thread, may fork (tenon/tenon.h), and may
- * call Tenon; what is under way (a device is opened, memory is allocated) fails with TN_ERR_STATE.
- * Only settings that are wrong and what TENON_VALIDATE finds are printed unless TENON_LOG or
- * this function asks for more. */
+/* Where log lines go. `subsystem` is "loader", "memory", "plugin" ...; the line does not end in a
+ * newline, and is UTF-8 without control characters. May be called from any thread, may fork
+ * (tenon/tenon.h), and may call Tenon; what is under way (a device is opened, memory is
+ * allocated) fails with TN_ERR_STATE. Only settings that are wrong and what TENON_VALIDATE finds
+ * are printed unless TENON_LOG or this function asks for more. */
 typedef void (*tn_log_fn)(void *user, int32_t level, const char *subsystem, const char *line);
 
 /* Sends lines at `level` or more urgent to `fn` (NULL: standard error). */

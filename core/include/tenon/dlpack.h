@@ -108,12 +108,12 @@ typedef struct DLManagedTensorVersioned {
  * no device and for meta, which has no data. */
 TN_API DLDevice tn_dlpack_device(tn_device device);
 
-/* t's memory as DLPack describes it; the consumer calls (*out)->deleter once, which gives back the
- * reference to t that it holds. `flags`: 0, or DLPACK_FLAG_BITMASK_READ_ONLY and _IS_COPIED for the
- * consumer to see. `data` is the address of the first element where memory has addresses (CPU, CUDA,
- * ROCm), elsewhere the plugin's handle with byte_offset beside it. TN_ERR_STATE for a tensor that requires
- * a gradient, whose history would not see what a consumer writes: give tn_detach of it.
- * TN_ERR_UNSUPPORTED on meta. On failure *out is NULL. */
+/* t's memory as DLPack describes it; the consumer calls (*out)->deleter once, which gives back
+ * the reference to t that it holds. `flags`: 0, or DLPACK_FLAG_BITMASK_READ_ONLY and _IS_COPIED
+ * for the consumer to see. `data` is the address of the first element where memory has addresses
+ * (CPU, CUDA, ROCm), elsewhere the plugin's handle with byte_offset beside it. TN_ERR_STATE for a
+ * tensor that requires a gradient, whose history would not see what a consumer writes: give
+ * tn_detach of it. TN_ERR_UNSUPPORTED on meta. On failure *out is NULL. */
 TN_API tn_status tn_to_dlpack(tn_tensor *t, uint64_t flags, DLManagedTensorVersioned **out);
 /* The same for consumers of before 1.0. */
 TN_API tn_status tn_to_dlpack_legacy(tn_tensor *t, DLManagedTensor **out);

@@ -24,8 +24,8 @@ typedef enum tn_fallback_policy {
 TN_API void tn_fallback_set_policy(tn_fallback_policy policy);
 TN_API tn_fallback_policy tn_fallback_get_policy(void);
 
-/* Calls fn for every operator and device type that fell back, with how often; any order. The strings are
- * valid during the call; fn may call Tenon. */
+/* Calls fn for every operator and device type that fell back, with how often; any order. The
+ * strings are valid during the call; fn may call Tenon. */
 TN_API void tn_fallback_report(void (*fn)(const char *operator_name, const char *device_type,
                                           uint64_t count, void *user),
                                void *user);

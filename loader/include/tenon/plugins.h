@@ -18,8 +18,9 @@ TN_API tn_status tn_plugin_load(const char *path);
 /* Registers a plugin that is linked into the program (see TN_PLUGIN_QUERY in tenon/plugin.h). */
 TN_API tn_status tn_plugin_register(tn_plugin_query_fn query);
 
-/* Keeps a file that was found, and not opened, from being opened; `reason` is shown as that of its failure.
- * For programs that have seen it end a process. TN_ERR_NOT_FOUND when no such file waits to be opened. */
+/* Keeps a file that was found, and not opened, from being opened; `reason` is shown as that of
+ * its failure. For programs that have seen it end a process. TN_ERR_NOT_FOUND when no such file
+ * waits to be opened. */
 TN_API tn_status tn_plugin_exclude(const char *path, const char *reason);
 
 /* Sets option `name` of plugins of `device_type`; only before such a plugin is started. Wins over

@@ -1,6 +1,6 @@
 /* stream.c: queues and events. Nothing here is used until stream.h says so: a device without
- * streams is a whole device. Give tn_stream_impl and tn_event_impl members, write the slots, then switch
- * them on. Every kernel and every transfer then gets a stream, and puts its work there. */
+ * streams is a whole device. Give tn_stream_impl and tn_event_impl members, write the slots, then
+ * switch them on. Every kernel and every transfer then gets a stream, and puts its work there. */
 #include "stream.h"
 #include "internal.h"
 

@@ -1,5 +1,6 @@
-/* Reading and adding at places named by an index tensor. What has an index for each slice (index_select, index_add) is what has one for each element (gather,
- * scatter_add) with an index of strides of zero. */
+/* Reading and adding at places named by an index tensor. What has an index for each slice
+ * (index_select, index_add) is what has one for each element (gather, scatter_add) with an index
+ * of strides of zero. */
 #include "plugins/shared/gpu/copy.h"
 #include "plugins/shared/gpu/device/index.params.h"
 #include "plugins/shared/gpu/loop.h"

@@ -1,6 +1,6 @@
-/* What is done on a signal, put back after calls in which a driver or a compiler takes signals over:
- * LLVM, in most of them, does so with those that end a process as soon as it first compiles. They belong
- * to the program. */
+/* What is done on a signal, put back after calls in which a driver or a compiler takes signals
+ * over: LLVM, in most of them, does so with those that end a process as soon as it first
+ * compiles. They belong to the program. */
 #ifndef TNI_PLUGINS_SHARED_GPU_SIGNALS_H
 #define TNI_PLUGINS_SHARED_GPU_SIGNALS_H
 

@@ -52,7 +52,8 @@ static void object_abandon(object *o) {
     }
 }
 
-/* Out of sight first: it waits for its streams, and meanwhile others may retain the device's next one. */
+/* Out of sight first: it waits for its streams, and meanwhile others may retain the device's next
+ * one. */
 void context_destroy(context *c) {
     object_finish(&c->head);
     if (c->primary)

@@ -182,9 +182,9 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *out, CUdevice_attribute asked, CUdevi
     return leave(error);
 }
 
-/* Libraries of the toolkit look for the driver themselves, NVRTC among them, and ask it for tables that
- * nobody documents. Without this function they jump to address 0; told that there is no such table, they
- * do without. Not counted: it is not the program that calls it. */
+/* Libraries of the toolkit look for the driver themselves, NVRTC among them, and ask it for
+ * tables that nobody documents. Without this function they jump to address 0; told that there is
+ * no such table, they do without. Not counted: it is not the program that calls it. */
 CUresult CUDAAPI cuGetExportTable(const void **out, const CUuuid *id) {
     *out = NULL;
     return CUDA_ERROR_INVALID_VALUE;

@@ -223,7 +223,8 @@ CUresult stream_submit(stream *stream, work *work);
 /* Queues without a look at captures. What comes back is the stream's to drop. */
 item *stream_push(stream *stream, work *work, plan *plan, item *after);
 void stream_wait(stream *stream);
-/* Waits for what streams have now: of one context; of all that reach `owner`'s memory (NULL: of all). */
+/* Waits for what streams have now: of one context; of all that reach `owner`'s memory (NULL: of
+ * all). */
 void context_wait(const context *context);
 void contexts_wait(const context *owner);
 void streams_close(context *context);

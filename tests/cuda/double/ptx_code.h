@@ -20,7 +20,8 @@ typedef uint32_t ptx_place;
 #define PTX_UNIT 64u
 #define PTX_CONSTANT 0x80000000u
 #define PTX_NOWHERE UINT32_MAX
-/* Of PTX_SCRATCH rows each 4 units; then words, the carry and special registers, which all functions share. */
+/* Of PTX_SCRATCH rows each 4 units; then words, the carry and special registers, which all
+ * functions share. */
 enum {
     PTX_SCRATCH = 0,
     PTX_SCRATCHES = 6,
@@ -151,8 +152,8 @@ typedef enum ptx_number {
     PTX_PRED,
 } ptx_number;
 
-/* What an offset is added to: a function's part of local memory, which the linker knows; and of a kernel's
- * shared memory that which is the module's, and the dynamic. */
+/* What an offset is added to: a function's part of local memory, which the linker knows; and of a
+ * kernel's shared memory that which is the module's, and the dynamic. */
 typedef enum ptx_base {
     PTX_BASE_NONE,
     PTX_BASE_FRAME,

@@ -1,7 +1,7 @@
-/* Functions do not call themselves here, so that each has its registers and its local memory at one place
- * of the warp, as FORTRAN had it: behind those of the functions that it calls, which may be several
- * functions' callees. Code stands in the same order. Lanes that are in a call are then at the lesser
- * places, run first, and meet the others where they come back. */
+/* Functions do not call themselves here, so that each has its registers and its local memory at
+ * one place of the warp, as FORTRAN had it: behind those of the functions that it calls, which
+ * may be several functions' callees. Code stands in the same order. Lanes that are in a call are
+ * then at the lesser places, run first, and meet the others where they come back. */
 #include "tests/cuda/double/ptx_link.h"
 
 #include <stdlib.h>

@@ -184,7 +184,8 @@ static void read_function(ptx_reader *reader, bool is_kernel) {
     const char *result_at = NULL;
     ptx_token result_token = reader->token;
     uint32_t result_line = reader->line;
-    /* The result stands before the name, so that it is read a second time when the function is known. */
+    /* The result stands before the name, so that it is read a second time when the function is
+     * known. */
     if (!is_kernel && ptx_is(reader, "(")) {
         result_at = reader->at;
         while (!ptx_accept(reader, ")")) {

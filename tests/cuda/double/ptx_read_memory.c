@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* How an access is ordered and cached does not matter where one thread does all of them in order; atomics
- * are sequentially consistent. */
+/* How an access is ordered and cached does not matter where one thread does all of them in order;
+ * atomics are sequentially consistent. */
 static void take_hints(ptx_opcode *opcode) {
     static const char *const hints[] = {"weak",    "volatile", "relaxed", "acquire", "release",
                                         "acq_rel", "mmio",     "cta",     "cluster", "gpu",

@@ -30,7 +30,8 @@ static declaration read_declaration(ptx_reader *reader) {
         if (ptx_accept(reader, ".align")) {
             d.align = (uint32_t)ptx_integer(reader);
         } else if (ptx_accept(reader, ".ptr")) {
-            /* What a parameter points to: its space and alignment follow, which nothing here asks for. */
+            /* What a parameter points to: its space and alignment follow, which nothing here asks
+             * for. */
             while (reader->token.kind == PTX_WORD && reader->token.begin[0] == '.') {
                 bool number = ptx_is(reader, ".align");
                 ptx_next(reader);

@@ -44,9 +44,9 @@ char *rig_compile(const char *name, const char *arch, const char *option);
 /* Why rig_compile gave NULL. */
 const char *rig_no_nvrtc(void);
 
-/* A kernel k of one instruction, with arrays of its operands, 8 bytes an element. Operands are as in the
- * interpreter's forms: digits are bytes, p a predicate (bit 0 of a value), results before the slash.
- * With an `odd` of 1 only threads of an even number have their turn. */
+/* A kernel k of one instruction, with arrays of its operands, 8 bytes an element. Operands are as
+ * in the interpreter's forms: digits are bytes, p a predicate (bit 0 of a value), results before
+ * the slash. With an `odd` of 1 only threads of an even number have their turn. */
 #define RIG_OPERANDS 6
 void rig_kernel(char *out, size_t room, const char *name, const char *operands);
 

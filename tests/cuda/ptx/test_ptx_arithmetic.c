@@ -1,4 +1,5 @@
-/* Instructions against C, with random bits and edges: in all lanes, and where every second has no turn. */
+/* Instructions against C, with random bits and edges: in all lanes, and where every second has no
+ * turn. */
 #include "tests/cuda/ptx/ptx_rig.h"
 
 #include <fenv.h>
@@ -473,7 +474,8 @@ static double reciprocal_root(double x) {
     return 1 / sqrt(x);
 }
 
-/* Each within what PTX promises for it, but not nearer throughout than it promises. `ulps` are of f32. */
+/* Each within what PTX promises for it, but not nearer throughout than it promises. `ulps` are of
+ * f32. */
 static void approximations_are_as_near_as_promised(void **state) {
     static const struct {
         const char *name;
@@ -548,7 +550,8 @@ static void approximations_of_quotients(void **state) {
     }
 }
 
-/* What others are refined from has 20 bits, of an operand's 20; the other is as near as C's functions. */
+/* What others are refined from has 20 bits, of an operand's 20; the other is as near as C's
+ * functions. */
 static void approximations_of_f64(void **state) {
     static const struct {
         const char *name;

@@ -1,5 +1,5 @@
-/* Every cvt between the types that there are, in every direction of rounding, against C: long double has
- * all their numbers. */
+/* Every cvt between the types that there are, in every direction of rounding, against C: long
+ * double has all their numbers. */
 #include "tests/cuda/ptx/ptx_rig.h"
 
 #include <fenv.h>

@@ -1,5 +1,6 @@
-/* Kernels of kernels.cu: lanes that part and meet, barriers, shuffles, memory of each kind, calls, and what
- * must be refused. From kernels.ptx, or given an architecture from what NVRTC makes of it. */
+/* Kernels of kernels.cu: lanes that part and meet, barriers, shuffles, memory of each kind,
+ * calls, and what must be refused. From kernels.ptx, or given an architecture from what NVRTC
+ * makes of it. */
 #include "tests/cuda/ptx/ptx_rig.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* kernels.h: the list of kernels, from which plugin.cpp makes the table. Each has a record kernel_<name>
- * in kernels.cpp. */
+/* kernels.h: the list of kernels, from which plugin.cpp makes the table. Each has a record
+ * kernel_<name> in kernels.cpp. */
 #ifndef NPU_KERNELS_H
 #define NPU_KERNELS_H
 

@@ -77,7 +77,8 @@ tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level);
 /* Does the level itself, not one that it includes, ask for every case of some kind? */
 bool tc_level_has_every(const tc_level *level);
 
-/* Marks the lines of the selection that the level, or one it includes, speaks of (tc_candidate.asked). */
+/* Marks the lines of the selection that the level, or one it includes, speaks of
+ * (tc_candidate.asked). */
 void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_selection *selection);
 
 typedef enum tc_level_state { TC_LEVEL_PASSED, TC_LEVEL_FAILED, TC_LEVEL_NOT_RUN } tc_level_state;

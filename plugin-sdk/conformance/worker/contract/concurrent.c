@@ -1,5 +1,5 @@
-/* What goes on at the same time: questions while another thread waits, waits while another thread queues,
- * large transfers on several streams and between devices. */
+/* What goes on at the same time: questions while another thread waits, waits while another thread
+ * queues, large transfers on several streams and between devices. */
 #include "plugin-sdk/conformance/worker/contract/open_devices.h"
 
 #include <pthread.h>

@@ -6,8 +6,8 @@
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-/* Launches on the streams A and B that `order` names. The last but one waits for work, and so the last does; what
- * comes behind that on its stream does not disturb it. */
+/* Launches on the streams A and B that `order` names. The last but one waits for work, and so the
+ * last does; what comes behind that on its stream does not disturb it. */
 static bool launch_in_order(tc_scene *n, tc_work *work, const char *order, int value) {
     tc_contract *k = n->k;
     tn_stream_impl *stream = n->stream;

@@ -1,5 +1,5 @@
-/* tenon.capture/1: what a capturing stream records, and what launches make of it. That of errors is with
- * the other errors. */
+/* tenon.capture/1: what a capturing stream records, and what launches make of it. That of errors
+ * is with the other errors. */
 #include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 
 #include "plugin-sdk/conformance/worker/contract/reach.h"

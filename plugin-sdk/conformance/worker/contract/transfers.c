@@ -196,7 +196,8 @@ static void empty(tc_contract *k) {
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory that no bytes were copied from");
 }
 
-/* Memory of the caller's own, aligned as its elements are and no better, where handles are addresses. */
+/* Memory of the caller's own, aligned as its elements are and no better, where handles are
+ * addresses. */
 static void callers(tc_contract *k) {
     static const uint64_t sizes[] = {1, 64, 5000, 70000, 1 << 20, 9 << 20};
     enum { MOST = (9 << 20) + 64 };

@@ -70,7 +70,8 @@ typedef enum tc_action_kind {
     TC_N_ACTS,
 } tc_action_kind;
 
-/* What a stream does, now or as part of a graph. Places are indices; those of another device in PEER's `a`. */
+/* What a stream does, now or as part of a graph. Places are indices; those of another device in
+ * PEER's `a`. */
 typedef struct tc_action {
     tc_action_kind kind;
     int a, b, c; /* from a to b; ADD: a + 3 b to c */
@@ -121,7 +122,8 @@ bool tc_workload_must(tc_workload *w, tn_requirement requirement, tn_status stat
 
 /* ---- order (workload_order.c) ------------------------------------------------------------ */
 
-/* A lane that does not capture; of `device`, or of any where that is negative. TC_NOBODY: there is none. */
+/* A lane that does not capture; of `device`, or of any where that is negative. TC_NOBODY: there
+ * is none. */
 int tc_any_lane(tc_workload *w, int device);
 
 /* The lane may use the place: waits for who used it last. */

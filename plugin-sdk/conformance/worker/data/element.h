@@ -11,8 +11,8 @@
 
 typedef long double tc_real;
 
-/* `f` for floating dtypes, `i` for the others; the other one is 0, but of a NaN `i` may be the bits that
- * its significand is to have. */
+/* `f` for floating dtypes, `i` for the others; the other one is 0, but of a NaN `i` may be the
+ * bits that its significand is to have. */
 typedef struct tc_number {
     tc_real f;
     int64_t i;

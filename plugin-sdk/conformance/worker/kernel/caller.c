@@ -108,8 +108,8 @@ void tc_caller_calls(void) {
         caller.called = frame;
 }
 
-/* Bytes below that frame, down to the lowest page that was touched, where these are more than allowed; 0:
- * none was. */
+/* Bytes below that frame, down to the lowest page that was touched, where these are more than
+ * allowed; 0: none was. */
 static uint64_t too_deep(void) {
 #ifdef INSTRUMENTED
     return 0; /* frames are larger than the plugin's own */

@@ -10,8 +10,8 @@ typedef enum tc_claim { TC_CLAIMED, TC_NO_DTYPE, TC_NO_FLAG, TC_NO_SHAPE } tc_cl
 
 /* The record that takes the call as it is: in the order of the table the first whose dtypes and
  * flags fit and whose `supports` does not decline, which is asked without memory. `after` is the
- * one to go on behind, of which `prepare` or `run` has declined; NULL: from the beginning. With TC_NO_FLAG `out` is one
- * that lacks flags. */
+ * one to go on behind, of which `prepare` or `run` has declined; NULL: from the beginning. With
+ * TC_NO_FLAG `out` is one that lacks flags. */
 tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
                         const tn_kernel **out);
 

@@ -183,7 +183,8 @@ static bool extremes(const tc_invocation *call) {
     return call->record->extremes;
 }
 
-/* Lines along the last dimension. What a kernel takes to be near them all may be the one that is not. */
+/* Lines along the last dimension. What a kernel takes to be near them all may be the one that is
+ * not. */
 static tc_number outlier(const tc_shape *shape, int64_t i, tc_random *r) {
     int64_t n = shape->rank ? shape->sizes[shape->rank - 1] : 1, line = i / n;
     int64_t places[] = {0, n - 1, n / 2};

@@ -1,4 +1,5 @@
-/* Operators whose output is made from nothing, or from a state of two numbers: its shape is the line's. */
+/* Operators whose output is made from nothing, or from a state of two numbers: its shape is the
+ * line's. */
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
 #include <stdio.h>

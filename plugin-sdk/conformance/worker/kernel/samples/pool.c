@@ -72,8 +72,8 @@ static int64_t terms(const tc_invocation *call) {
     return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
 }
 
-/* Of windows that do not meet, or hardly, every other has a special value, each in the place behind that
- * of the one before. */
+/* Of windows that do not meet, or hardly, every other has a special value, each in the place
+ * behind that of the one before. */
 static bool fill_windows(tc_invocation *call, uint32_t a, tc_random *r) {
     const tc_real values[] = {NAN, INFINITY, copysignl(NAN, -1), -INFINITY};
     tc_value *v = call->args;
