@@ -52,11 +52,12 @@
  * arithmetic raises may stay raised), signal mask, name, processors that it may run on and what a
  * driver or runtime keeps per thread (a current context, a number of threads) as they found them,
  * and so the process's locale, working directory, signal handlers, umask, environment variables,
- * timers and priority, and lower none of its limits. Nor does a plugin change these of the process
- * for a while: other threads would see it. errno means nothing.
+ * timers and priority, and lower none of its limits. A plugin changes none of these of the process
+ * even for a while, since other threads would see it; where its driver does, it puts them back.
+ * errno means nothing.
  * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
- * process, and a forked child of it, may end without shutdown: then threads of the plugin may run
- * while its static objects are destroyed, and must bear it.
+ * process may end without shutdown: then threads of the plugin may run while its static objects are
+ * destroyed, and must bear it.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object; what queues
