@@ -25,14 +25,14 @@ static bool launch_in_order(tc_scene *n, tc_work *work, const char *order, int v
 }
 
 static void launch_order(tc_contract *k) {
-    static const char *const orders[] = {"AB", "BA", "ABA", "BAB", "AAB", "ABBA", "BABA"};
+    static const char *const orders[] = {"AB", "BA", "ABA", "BAB", "AAB", "ABBA", "BABA", NULL};
     tc_scene n;
     tc_work work;
     if (!tc_scene_set_up(k, &n) || !tc_work_create(k, n.s, &work))
         return;
     bool ok = tc_scene_begin(&n) && tc_scene_copy(&n, &n.b, 0, &n.a, TC_SCENE_BYTES) &&
               tc_scene_end(&n, &n.graph) && tc_scene_capture_fill(&n, &n.b, 0x71, &n.second);
-    for (int i = 0; ok && i < 7 && !tc_failed(k); i++) {
+    for (int i = 0; ok && orders[i] && !tc_failed(k); i++) {
         ok = launch_in_order(&n, &work, orders[i], 0x21 + i);
         /* two graphs on one stream */
         ok =

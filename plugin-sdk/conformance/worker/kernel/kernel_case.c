@@ -83,11 +83,11 @@ static void add_in_place(forms *f, const char *line) {
     tc_arena_finish(&arena);
 }
 
-/* The line with all its tensors placed anew, the nth of them (outputs last) by `place`; false where
- * there is none. */
+/* Says how the nth input, or the nth output, is to lie. */
 typedef void place_fn(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
                       tc_random *random);
 
+/* The line with all its tensors placed anew; false where there is no such call. */
 static bool add_placed(forms *f, const char *line, place_fn *place, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
     tc_arena arena = {NULL};
