@@ -12,6 +12,21 @@ int64_t tc_place(const tc_shape *s, int64_t i) {
     return at;
 }
 
+tc_walk tc_walk_start(const tc_shape *s) {
+    return (tc_walk){.shape = s, .place = s->offset};
+}
+
+void tc_walk_on(tc_walk *w) {
+    const tc_shape *s = w->shape;
+    for (int32_t d = s->rank - 1; d >= 0; d--) {
+        w->place += s->strides[d];
+        if (++w->index[d] < s->sizes[d])
+            return;
+        w->place -= s->sizes[d] * s->strides[d];
+        w->index[d] = 0;
+    }
+}
+
 bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
     o->bytes = (uint64_t)o->shape.extent * tc_dtype_bytes(o->dtype) + TC_GUARD;
     o->image = tc_arena_array(arena, o->bytes, 1);
@@ -33,17 +48,19 @@ bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, u
 }
 
 void tc_operand_settle(tc_operand *o) {
-    for (int64_t i = 0; i < o->shape.numel; i++)
-        tc_store(o->dtype, o->image, tc_place(&o->shape, i), o->values[i]);
-    for (int64_t i = 0; i < o->shape.numel; i++)
-        o->values[i] = tc_load(o->dtype, o->image, tc_place(&o->shape, i));
+    tc_walk w = tc_walk_start(&o->shape);
+    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
+        tc_store(o->dtype, o->image, w.place, o->values[i]);
+    w = tc_walk_start(&o->shape);
+    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
+        o->values[i] = tc_load(o->dtype, o->image, w.place);
 }
 
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out) {
     uint64_t size = tc_dtype_bytes(o->dtype);
-    for (int64_t i = 0; i < o->shape.numel; i++)
-        memcpy((char *)out + (uint64_t)i * size, image + (uint64_t)tc_place(&o->shape, i) * size,
-               size);
+    tc_walk w = tc_walk_start(&o->shape);
+    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
+        memcpy((char *)out + (uint64_t)i * size, image + (uint64_t)w.place * size, size);
 }
 
 tc_shape tc_dense(int32_t rank, const int64_t *sizes) {

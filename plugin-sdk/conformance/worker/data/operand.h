@@ -37,6 +37,15 @@ void tc_operand_settle(tc_operand *o);
 /* Where row-major element i lies, in elements from the allocation's start. */
 int64_t tc_place(const tc_shape *s, int64_t i);
 
+/* The places of elements 0, 1, 2 and so on, without the divisions of tc_place. */
+typedef struct tc_walk {
+    const tc_shape *shape;
+    int64_t place; /* of the present element */
+    int64_t index[TC_MAX_RANK];
+} tc_walk;
+tc_walk tc_walk_start(const tc_shape *s);
+void tc_walk_on(tc_walk *w);
+
 /* The elements' bytes in row-major order, taken from an image. */
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out);
 

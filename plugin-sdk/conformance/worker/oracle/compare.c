@@ -112,9 +112,9 @@ void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *imag
     tn_dtype dtype = e->tensor.dtype;
     int64_t first = -1, n_wrong = 0;
     tc_real sum = 0;
-    for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
-        int64_t place = tc_place(&e->tensor.shape, i);
-        tc_number got = tc_load(dtype, image, place);
+    tc_walk w = tc_walk_start(&e->tensor.shape);
+    for (int64_t i = 0; i < e->tensor.shape.numel; i++, tc_walk_on(&w)) {
+        tc_number got = tc_load(dtype, image, w.place);
         if (!tc_accepts(call, k, i, got, flushes)) {
             n_wrong++;
             first = first < 0 ? i : first;
