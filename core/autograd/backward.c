@@ -38,6 +38,8 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
             tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype, root->device->id);
         return *out ? TN_OK : tni_failed();
     }
+    if (!tni_is_tensor(given, call))
+        return tni_failed();
     bool same = given->view.rank == root->view.rank;
     for (int32_t i = 0; same && i < root->view.rank; i++)
         same = given->sizes[i] == root->sizes[i];
@@ -66,7 +68,7 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
     }
     for (uint64_t i = 0; i < n; i++) {
         tn_tensor *root = tensors[i];
-        if (!tni_not_tensor(root) && !tni_is_tensor(root, call))
+        if (tni_is_given_gone(root, call))
             return tni_failed();
         if (tni_not_tensor(root))
             return tn_error_status() != TN_OK && !root
@@ -108,7 +110,7 @@ tn_status tn_backward(tn_tensor *loss) {
 static tn_status captures_init(tni_capture *captures, tn_tensor *const *inputs, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         tni_edge edge;
-        if (!tni_not_tensor(inputs[i]) && !tni_is_tensor(inputs[i], "tn_gradients"))
+        if (tni_is_given_gone(inputs[i], "tn_gradients"))
             return tni_failed();
         if (tni_not_tensor(inputs[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",

@@ -40,6 +40,8 @@ tn_status tn_function_save(tn_function_context *c, tn_tensor *const *tensors, ui
     if (!tensors && n > 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_function_save: tensors is NULL");
     for (uint64_t i = 0; i < n; i++) {
+        if (tni_is_given_gone(tensors[i], "tn_function_save"))
+            return tni_failed();
         if (c->n_to_save >= UINT16_MAX)
             return tni_fail(TN_ERR_UNSUPPORTED, "%s: more than %d saved tensors", c->function->name,
                             UINT16_MAX);

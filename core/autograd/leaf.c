@@ -55,7 +55,7 @@ tn_tensor *tn_grad(const tn_tensor *t) {
 }
 
 tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
-    if (tni_no_tensor(t, "tn_set_grad"))
+    if (tni_no_tensor(t, "tn_set_grad") || tni_is_given_gone(grad, "tn_set_grad"))
         return tni_failed();
     if (grad == t)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,

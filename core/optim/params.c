@@ -142,6 +142,8 @@ tn_status tni_option_at_least_zero(const char *call, const char *name, double va
 
 tn_status tni_check_state(const char *call, const char *name, const tn_tensor *param,
                           const tn_tensor *state) {
+    if (tni_is_given_gone(state, call))
+        return tni_failed();
     if (state != TN_NONE && tni_same_shape(state, param) &&
         state->view.dtype == param->view.dtype && state->device == param->device)
         return TN_OK;

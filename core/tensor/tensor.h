@@ -126,6 +126,10 @@ static inline tni_device *tni_storage_device(const tn_storage *storage) {
 bool tni_no_tensor(const tn_tensor *t, const char *call);
 /* The same for calls that answer NULL without an error; true where it is one. */
 bool tni_is_tensor(const tn_tensor *t, const char *call);
+/* Of a tensor that may be left out: true, with an error, where it was given and is no longer there. */
+static inline bool tni_is_given_gone(const tn_tensor *t, const char *call) {
+    return !tni_not_tensor(t) && !tni_is_tensor(t, call);
+}
 
 /* ---- tensors that are no longer there ---------------------------------------------------- */
 

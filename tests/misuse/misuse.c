@@ -54,7 +54,17 @@ static void fault(const place *at, const char *what) {
 
 /* ---- what came of a call ----------------------------------------------------------------- */
 
+/* TENON_SCOPE_DEBUG=1: such tensors are known. */
+static bool is_watched(void) {
+    const char *value = getenv("TENON_SCOPE_DEBUG");
+    return value && strcmp(value, "1") == 0;
+}
+
 static void judge(const place *at, bool failed) {
+    if (at->argument >= 0 && is_watched() &&
+        strcmp(at->function->parameters[at->argument].values[at->value], GONE) == 0 &&
+        tn_error_status() == TN_OK)
+        fault(at, "takes it");
     if (failed && tn_error_status() == TN_OK)
         fault(at, "failed without an error");
     else if (tn_error_status() != TN_OK && !*tn_error_message())
@@ -249,6 +259,11 @@ tn_tensor *of_shape(tn_ints shape) {
 tn_tensor *huge(void) {
     return tn_expand(tn_ones(TN_SHAPE(2, 1), TN_F32, tn_device_parse("meta")),
                      TN_SHAPE(2, INT64_C(1) << 60));
+}
+
+tn_tensor *gone(void) {
+    TN_SCOPE;
+    return is_watched() ? plain() : NULL;
 }
 
 tn_tensor *of_dtype(tn_dtype dtype, tn_device device) {

@@ -117,8 +117,11 @@ const tn_kernel *good_kernel(void);
 tn_tensor *of_dtype(tn_dtype dtype, tn_device device);
 tn_tensor *of_shape(tn_ints shape);
 tn_tensor *huge(void);                     /* of 2^61 elements, and no data */
+tn_tensor *gone(void);                     /* whose scope is closed; NULL where nobody could tell */
 tn_tensor *const *list_with(tn_tensor *t); /* at its second place */
 const char *long_text(void);
+
+#define GONE "no longer there"
 
 /* X(what is said of it, the value) */
 
@@ -144,7 +147,8 @@ const char *long_text(void);
     X("a leaf", leaf()) \
     X("NaN", tn_full(TN_SHAPE(2, 3), tn_float(NAN))) \
     X("-1", tn_full(TN_SHAPE(2, 3), tn_int(-1), TN_I64)) \
-    X("2^40", tn_full(TN_SHAPE(2, 3), tn_int(INT64_C(1) << 40), TN_I64))
+    X("2^40", tn_full(TN_SHAPE(2, 3), tn_int(INT64_C(1) << 40), TN_I64)) \
+    X(GONE, gone())
 #define WRONG_tensors(X) \
     X("NULL", NULL) \
     X("with NULL", list_with(NULL)) \
@@ -157,7 +161,8 @@ const char *long_text(void);
     X("on sim", list_of(of_dtype(TN_F32, sim()))) \
     X("of TN_NONE", list_of(TN_NONE)) \
     X("huge, on meta", list_of(huge())) \
-    X("[3, 0, 2]", list_of(of_shape(TN_SHAPE(3, 0, 2))))
+    X("[3, 0, 2]", list_of(of_shape(TN_SHAPE(3, 0, 2)))) \
+    X(GONE, list_of(gone()))
 #define WRONG_outs(X) X("NULL", NULL)
 #define WRONG_i64(X) \
     X("-1", -1) \
