@@ -45,9 +45,7 @@ tn_status tni_refuse_gone(const tn_tensor *t, const char *call, const char *what
         " scope outside",
         call, what, tni_shape_text(t->view.rank, t->sizes, shape), tn_dtype_name(t->view.dtype));
     /* Many of these calls answer with no status. */
-    if (!tni_log_on(TN_LOG_ERROR, "scope"))
-        fprintf(stderr, "tenon: %s\n", tn_error_message());
-    else
+    if (tni_log_on(TN_LOG_ERROR, "scope"))
         tni_log_line(TN_LOG_ERROR, "scope", "%s", tn_error_message());
     return status;
 }

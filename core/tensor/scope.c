@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/log.h"
 
-#include <stdio.h>
 #include <string.h>
 
 TNI_TLS tni_scope_stack tni_scopes;
@@ -75,18 +74,12 @@ void tni_scope_finish(void) {
 }
 
 static void end_of_thread(void) {
-    if (tni_scopes.n && strcmp(tni_env(TNI_ENV_SCOPE_DEBUG), "1") == 0) {
-        /* The variable asks for the line, so it comes out with the log off, too. */
-        char line[160];
-        snprintf(line, sizeof line,
-                 "a thread ended with %llu tensors held by its scopes; open a scope round the work"
-                 " of a thread (TN_SCOPE)",
-                 (unsigned long long)tni_scopes.n);
-        if (tni_log_on(TN_LOG_WARN, "scope"))
-            tni_log_line(TN_LOG_WARN, "scope", "%s", line);
-        else
-            fprintf(stderr, "tenon: %s\n", line);
-    }
+    if (tni_scopes.n && strcmp(tni_env(TNI_ENV_SCOPE_DEBUG), "1") == 0 &&
+        tni_log_on(TN_LOG_WARN, "scope"))
+        tni_log_line(TN_LOG_WARN, "scope",
+                     "a thread ended with %llu tensors held by its scopes; open a scope round the"
+                     " work of a thread (TN_SCOPE)",
+                     (unsigned long long)tni_scopes.n);
     tni_scope_finish();
     marks.known = false;
 }

@@ -134,7 +134,8 @@ static inline bool tni_is_given_gone(const tn_tensor *t, const char *call) {
 /* ---- tensors that are no longer there ---------------------------------------------------- */
 
 /* With TENON_SCOPE_DEBUG=1 a tensor that ended has no references, and its slot waits in a queue
- * before it is used again, so that calls can refuse it. Else nobody can tell. */
+ * before it is used again, so that calls can refuse it. Else, and when the queue has passed it on,
+ * nobody can tell. */
 extern _Atomic bool tni_lifetimes_watched;
 static inline bool tni_is_gone(const tn_tensor *t) {
     return TNI_UNLIKELY(atomic_load_explicit(&tni_lifetimes_watched, memory_order_relaxed)) &&

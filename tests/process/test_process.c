@@ -64,16 +64,15 @@ static void restart_after_a_signal(void) {
     struct sigaction action = {.sa_handler = SIG_DFL, .sa_flags = SA_RESTART};
     sigaction(SIGSYS, &action, NULL);
 }
-static void stay_on_one_processor(void) {
-    cpu_set_t all, one;
-    CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof all, &all) == 0)
-        for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
-            if (CPU_ISSET(i, &all))
-                CPU_SET(i, &one);
-    if (CPU_EQUAL(&all, &one)) /* there is nothing to change */
+static void give_up_a_processor(void) {
+    cpu_set_t set;
+    int first = 0;
+    if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 2) /* it has no other */
         _exit(0);
-    sched_setaffinity(0, sizeof one, &one);
+    while (!CPU_ISSET(first, &set))
+        first++;
+    CPU_CLR(first, &set);
+    sched_setaffinity(0, sizeof set, &set);
 }
 static void (*set_team)(int n);
 static int (*get_team)(void);
@@ -123,7 +122,7 @@ static const change changes[] = {
 #endif
     {TNI_PROCESS_SIGNAL_MASK, block_a_signal, "changed the thread's signal mask"},
     {TNI_PROCESS_THREAD_NAME, rename_thread, "to renamed"},
-    {TNI_PROCESS_PROCESSORS, stay_on_one_processor, "changed the processors"},
+    {TNI_PROCESS_PROCESSORS, give_up_a_processor, "changed the processors"},
     {TNI_PROCESS_TEAMS, take_a_larger_team, "changed how many threads OpenMP gives"},
     {TNI_PROCESS_LOCALE, set_locale, "changed the locale from C to LC_"},
     {TNI_PROCESS_LOCALE, set_thread_locale, "changed the locale of the thread"},

@@ -5,7 +5,8 @@
  *     drops it when it closes. In-place and out forms return their argument and add nothing.
  *   - tn_keep takes a reference of your own, tn_drop gives it back; tn_free gives the scope's
  *     reference back early; tn_escape moves it to the parent scope. A tensor that is used after
- *     that is another's: TENON_SCOPE_DEBUG=1 finds such uses, and references given back twice.
+ *     that is another's: TENON_SCOPE_DEBUG=1 finds such uses, and references given back twice, among
+ *     the last 65,536 tensors that ended.
  *   - NULL is a failed tensor: operators pass it on and leave the standing error alone
  *     (tenon/base.h). TN_NONE stands for an optional tensor that is left out.
  *

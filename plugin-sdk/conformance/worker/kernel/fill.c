@@ -157,15 +157,11 @@ static tc_number near_end(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
 }
 
 /* Of the two factors, the last tensors of a call, is it the one that is zero? */
-static bool is_null(const tc_invocation *call, uint32_t a) {
+static bool is_null_factor(const tc_invocation *call, uint32_t a) {
     int behind = 0;
     while (++a < call->record->n_args)
         behind += call->record->args[a].kind == TC_ARG_TENSOR;
     return behind == (call->data == TC_DATA_NULL ? 0 : 1);
-}
-
-static bool is_null_data(const tc_invocation *call) {
-    return call->data == TC_DATA_NULL || call->data == TC_DATA_NULL_FIRST;
 }
 
 /* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
@@ -207,7 +203,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return (tc_number){1, 1};
     case TC_DATA_NULL:
     case TC_DATA_NULL_FIRST:
-        return is_null(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
+        return is_null_factor(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
     case TC_DATA_OUTLIER:
         return outlier(&o->shape, i, r);
     case TC_DATA_EVERY:
@@ -315,7 +311,8 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = element(call, a, i, terms, r);
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
             cancel(o, r);
-        bool specials = call->data == TC_DATA_SPECIAL || (is_null_data(call) && !is_null(call, a));
+        bool specials =
+            call->data == TC_DATA_SPECIAL || (tc_is_null(call->data) && !is_null_factor(call, a));
         if (specials && !call->record->pointwise && o->dtype != TN_BOOL)
             place_specials(o, r);
         if (call->record->pointwise)

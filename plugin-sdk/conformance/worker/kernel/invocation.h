@@ -55,6 +55,10 @@ typedef enum tc_data {
     TC_N_DATA
 } tc_data;
 
+static inline bool tc_is_null(tc_data data) {
+    return data == TC_DATA_NULL || data == TC_DATA_NULL_FIRST;
+}
+
 typedef struct tc_invocation {
     const tc_record *record;
     tn_dtype types[TN_KERNEL_MAX_TYPES];

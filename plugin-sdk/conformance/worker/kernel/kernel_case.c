@@ -83,12 +83,19 @@ static void add_in_place(forms *f, const char *line) {
     tc_arena_finish(&arena);
 }
 
-/* Says how the nth input, or the nth output, is to lie. */
-typedef void place_fn(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
-                      tc_random *random);
+/* Anyhow, or (NULL) with that offset of its own. */
+static void place(tc_shape *s, int64_t offset, bool broadcast, tc_random *anyhow) {
+    if (anyhow) {
+        tc_mutate_place(s, anyhow, broadcast);
+    } else {
+        s->offset = offset;
+        s->placed = true;
+    }
+}
 
 /* The line with all its tensors placed anew; false where there is no such call, or it takes long. */
-static bool add_placed(forms *f, const char *line, place_fn *place, tc_random random) {
+static bool add_placed(forms *f, const char *line, tc_random *anyhow) {
+    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
     char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
     tc_arena arena = {NULL};
     tc_draft d;
@@ -103,14 +110,15 @@ static bool add_placed(forms *f, const char *line, place_fn *place, tc_random ra
         if (f->record->args[a].kind != TC_ARG_TENSOR || call.args[a].none ||
             !tc_draft_shape(&d, at, &s))
             continue;
-        place(&s, n++, false, f->record, &random);
+        /* of lines of equal elements only pointwise operators tell anything */
+        place(&s, offsets[n++], f->record->pointwise, anyhow);
         tc_draft_put_shape(&d, at, &s);
     }
     for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
         if (f->record->n_outs > 1)
             snprintf(name, sizeof name, "out%u", k);
         s = call.outs[k].tensor.shape;
-        place(&s, k, true, f->record, &random);
+        place(&s, 3 + 4 * (int64_t)k, false, anyhow);
         tc_draft_set(&d, name, "[]");
         tc_draft_put_shape(&d, tc_draft_find(&d, name), &s);
     }
@@ -119,21 +127,6 @@ static bool add_placed(forms *f, const char *line, place_fn *place, tc_random ra
         f->to->line(f->to, text);
     tc_arena_finish(&arena);
     return good;
-}
-
-static void place_apart(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
-                        tc_random *random) {
-    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
-    (void)record, (void)random;
-    s->offset = is_output ? 3 + 4 * (int64_t)n : offsets[n];
-    s->placed = true;
-}
-
-/* Of lines of equal elements only pointwise operators tell anything. */
-static void place_anyhow(tc_shape *s, uint32_t n, bool is_output, const tc_record *record,
-                         tc_random *random) {
-    (void)n;
-    tc_mutate_place(s, random, record->pointwise && !is_output);
 }
 
 /* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
@@ -176,10 +169,10 @@ static void pass_on(tc_sink *sink, const char *line) {
         add_neighbour(f, line, random);
     random.state = tc_hash(line) + 1;
     if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
-        f->relaid += add_placed(f, line, place_anyhow, random);
+        f->relaid += add_placed(f, line, &random);
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
-        f->apart += add_placed(f, line, place_apart, random);
+        f->apart += add_placed(f, line, NULL);
     if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
         add_in_place(f, line);
 }

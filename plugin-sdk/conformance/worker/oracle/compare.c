@@ -163,14 +163,10 @@ static bool passes(const tc_invocation *call, uint32_t k, wrong_answer *wrong, u
     return true;
 }
 
-static bool is_null(const tc_invocation *call) {
-    return call->data == TC_DATA_NULL || call->data == TC_DATA_NULL_FIRST;
-}
-
 /* Elements of an output may rightly be equal where inputs are broadcast, or there are none. */
 static bool may_be_constant(const tc_invocation *call) {
     bool constant = call->scalar < 0;
-    if (!constant || is_null(call))
+    if (!constant || tc_is_null(call->data))
         return true;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none) {
@@ -193,7 +189,7 @@ void tc_check_conclusive(const tc_invocation *call, uint64_t flushes, tc_verdict
             passes(call, k, all_zero, flushes)                    ? "all zero"
             : passes(call, k, next_element, flushes) && !constant ? "moved by one element"
             : passes(call, k, too_large, flushes) && call->outs[k].tensor.dtype != TN_BOOL &&
-                    !is_null(call) /* all of it 0 or NaN */
+                    !tc_is_null(call->data) /* all of it 0 or NaN */
                 ? "1/64 too large"
                 : NULL;
         if (which)
