@@ -49,16 +49,29 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
 
 /* Passes a family's lines on, and adds to them. The first dense ones are computed once more with an
  * offset of its own for each tensor, and a few in place, where that can be (the pointwise family has
- * such lines of its own). Some are computed with every tensor lying in a way of its own at once. And
- * some become random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
-enum { LOOKED_AT = 15, APART = 2, IN_PLACE = 3, RANDOM = 10, RELAID = 5, MOST_PLACED = 1 << 18 };
+ * such lines of its own). Some are computed with every tensor lying in a way of its own at once, and
+ * in one dtype some with one size grown until threads, chunks and tiles are many. And some become
+ * random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
+enum {
+    LOOKED_AT = 15,
+    APART = 2,
+    IN_PLACE = 3,
+    RANDOM = 10,
+    RELAID = 5,
+    GROWN = 4,
+    MOST_PLACED = 1 << 18, /* elements */
+    MOST_GROWN = 1 << 19,
+    MOST_WORK = 1 << 22,   /* elements, each as often as it is added up */
+    MOST_TERMS = 1 << 12   /* of a sum; longer ones prove little, with numbers that nobody chose */
+};
 
 typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
-    bool few; /* so many as there are below; else of every line that has such */
-    int lines, apart, in_place, relaid, neighbours;
+    bool few;   /* so many as there are above; else of every line that has such */
+    bool grows; /* the dtype in which lines are grown */
+    int lines, apart, in_place, relaid, grown, neighbours;
 } forms;
 
 /* The call that a line describes, in `arena`; false where it describes none. */
@@ -159,6 +172,42 @@ static void add_neighbour(forms *f, const char *line, tc_random random) {
         }
 }
 
+static bool is_affordable(const forms *f, const tc_invocation *call) {
+    int64_t numel = 0, terms = f->record->family->terms ? f->record->family->terms(call) : 1;
+    for (uint32_t k = 0; k < f->record->n_outs; k++)
+        if (call->outs[k].tensor.shape.numel > numel)
+            numel = call->outs[k].tensor.shape.numel;
+    if (terms > MOST_TERMS || numel > MOST_WORK / terms)
+        return false;
+    for (uint32_t a = 0; a < f->record->n_args; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+            call->args[a].tensor.shape.numel > numel)
+            numel = call->args[a].tensor.shape.numel;
+    return numel <= MOST_GROWN;
+}
+
+static bool add_grown(forms *f, const char *line, tc_random random) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    bool added = false;
+    for (int tries = 0; !added && tries < 4; tries++) {
+        const tc_arg *arg = &f->record->args[tc_below(&random, f->record->n_args)];
+        int64_t numel = (int64_t)1 << (14 + tc_below(&random, 5));
+        int at;
+        tc_arena arena = {NULL};
+        tc_draft d;
+        tc_case c;
+        tc_invocation call;
+        if (arg->kind == TC_ARG_TENSOR && tc_draft_read(line, &d, why) &&
+            (at = tc_draft_find(&d, arg->name)) >= 0 && tc_mutate_grow(&d, at, numel, &random) &&
+            tc_draft_line(&d, text) && parse(text, &c, &arena, &call) && is_affordable(f, &call)) {
+            f->to->line(f->to, text);
+            added = true;
+        }
+        tc_arena_finish(&arena);
+    }
+    return added;
+}
+
 static void pass_on(tc_sink *sink, const char *line) {
     forms *f = (forms *)sink;
     f->to->line(f->to, line);
@@ -170,6 +219,9 @@ static void pass_on(tc_sink *sink, const char *line) {
     random.state = tc_hash(line) + 1;
     if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
         f->relaid += add_placed(f, line, &random);
+    random.state = tc_hash(line) + 2;
+    if (f->grows && tc_below(&random, 4) == 0 && !(f->few && f->grown >= GROWN))
+        f->grown += add_grown(f, line, random);
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, NULL);
@@ -180,7 +232,12 @@ static void pass_on(tc_sink *sink, const char *line) {
 static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
                         tn_dtype *types) {
     if (type == record->n_types) {
-        forms f = {.sink = {pass_on}, .to = sink, .record = record, .few = set == TC_STANDARD};
+        tn_dtype grows = record->dtypes[0] & TN_DTYPE_BIT(TN_F32) ? TN_F32 : TN_I64;
+        forms f = {.sink = {pass_on},
+                   .to = sink,
+                   .record = record,
+                   .few = set == TC_STANDARD,
+                   .grows = types[0] == grows};
         bool more = set == TC_STANDARD || set == TC_EXHAUSTIVE;
         tc_sampler m = {record, types, set, more ? &f.sink : sink};
         if (set != TC_PERF)

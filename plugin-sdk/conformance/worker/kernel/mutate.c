@@ -19,27 +19,55 @@ static int pick_shape(const tc_draft *d, tc_random *r, tc_shape *out) {
     return -1;
 }
 
-/* One size, here or wherever it stands. */
-static void change_size(tc_draft *d, tc_random *r) {
-    static const int64_t sizes[] = {1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129};
-    tc_shape here, s;
-    int at = pick_shape(d, r, &here);
-    if (at < 0 || here.rank == 0)
-        return;
-    int32_t dim = (int32_t)tc_below(r, (uint64_t)here.rank);
-    int64_t size = sizes[tc_below(r, sizeof sizes / sizeof *sizes)];
-    bool everywhere = tc_below(r, 4) != 0;
+/* Size `from` becomes `to`: wherever it stands, or in one dimension of one shape. */
+static void set_size_everywhere(tc_draft *d, int64_t from, int64_t to) {
+    tc_shape s;
     for (int i = 0; i < (int)d->n; i++) {
-        if (!tc_draft_shape(d, i, &s) || (!everywhere && i != at))
+        if (!tc_draft_shape(d, i, &s))
             continue;
         for (int32_t k = 0; k < s.rank; k++)
-            if (s.sizes[k] == here.sizes[dim] && (everywhere || k == dim)) {
-                s.sizes[k] = size;
+            if (s.sizes[k] == from) {
+                s.sizes[k] = to;
                 s.placed = false;
                 s.offset = 0;
             }
         tc_draft_put_shape(d, i, &s);
     }
+}
+
+static void set_size(tc_draft *d, int at, tc_shape *s, int32_t dim, int64_t to) {
+    s->sizes[dim] = to;
+    s->placed = false;
+    s->offset = 0;
+    tc_draft_put_shape(d, at, s);
+}
+
+static void change_size(tc_draft *d, tc_random *r) {
+    static const int64_t sizes[] = {1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129};
+    tc_shape s;
+    int at = pick_shape(d, r, &s);
+    if (at < 0 || s.rank == 0)
+        return;
+    int32_t dim = (int32_t)tc_below(r, (uint64_t)s.rank);
+    int64_t size = sizes[tc_below(r, sizeof sizes / sizeof *sizes)];
+    if (tc_below(r, 4) != 0)
+        set_size_everywhere(d, s.sizes[dim], size);
+    else
+        set_size(d, at, &s, dim, size);
+}
+
+bool tc_mutate_grow(tc_draft *d, int at, int64_t numel, tc_random *r) {
+    tc_shape s;
+    if (!tc_draft_shape(d, at, &s) || s.numel == 0)
+        return false;
+    for (int tries = 0; s.rank > 0 && tries < 4; tries++) {
+        int64_t size = s.sizes[tc_below(r, (uint64_t)s.rank)];
+        if (size == 1)
+            continue;
+        set_size_everywhere(d, size, numel / (s.numel / size) + 1 + (int64_t)tc_below(r, 99));
+        return true;
+    }
+    return false;
 }
 
 /* A dimension more, at the left of every shape. */
