@@ -61,8 +61,8 @@ enum {
     GROWN = 4,
     MOST_PLACED = 1 << 18, /* elements */
     MOST_GROWN = 1 << 19,
-    MOST_WORK = 1 << 22,   /* elements, each as often as it is added up */
-    MOST_TERMS = 1 << 12   /* of a sum; longer ones prove little, with numbers that nobody chose */
+    MOST_WORK = 1 << 22, /* elements, each as often as it is added up */
+    MOST_TERMS = 1 << 12 /* of a sum; longer ones prove little, with numbers that nobody chose */
 };
 
 typedef struct forms {
