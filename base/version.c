@@ -1,9 +1,6 @@
-/* The version of the library that runs, which may differ from that of the headers. */
+/* The version of the library that runs. */
 #include <tenon/base.h>
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-
 const char *tn_version(void) {
-    return TEXT(TN_VERSION_MAJOR) "." TEXT(TN_VERSION_MINOR) "." TEXT(TN_VERSION_PATCH);
+    return TN_VERSION;
 }

@@ -331,7 +331,7 @@ class Help(unittest.TestCase):
             self.assertIn(f"usage: tenon {command}", own.stdout)
 
     def test_version(self):
-        self.assertRegex(run("--version").stdout, r"^tenon \d+\.\d+\.\d+$")
+        self.assertRegex(run("--version").stdout, r"^tenon \d+\.\d+\.\d+(-rc\d+)?$")
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

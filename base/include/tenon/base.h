@@ -79,10 +79,11 @@ TN_API void tn_log_set(int32_t level, tn_log_fn fn, void *user);
 
 /* ---- version ----------------------------------------------------------------------------- */
 
-#define TN_VERSION_MAJOR 0
-#define TN_VERSION_MINOR 9
+#define TN_VERSION_MAJOR 1
+#define TN_VERSION_MINOR 0
 #define TN_VERSION_PATCH 0
-/* "0.9.0", of the library that runs. */
+#define TN_VERSION "1.0.0-rc1"
+/* TN_VERSION of the library that runs, which may differ from that of the headers. */
 TN_API const char *tn_version(void);
 
 #ifdef __cplusplus

@@ -70,7 +70,7 @@
  *
  * Versions: a plugin is refused when it was built before TN_ABI_OLDEST, when it requires a newer host
  * (abi_required), and when its tables are of a major version that has another entry; else any two
- * work together. ABI version 0.11: complete, and frozen as 1.0 when CUDA has been through it.
+ * work together. What 1.x keeps is in docs/vendor/compatibility.md.
  */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
@@ -82,13 +82,13 @@
 extern "C" {
 #endif
 
-#define TN_ABI_MAJOR 0u
-#define TN_ABI_MINOR 11u
+#define TN_ABI_MAJOR 1u
+#define TN_ABI_MINOR 0u
 #define TN_ABI_MAKE(major, minor) ((major)*65536u + (minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
-/* The oldest plugin that a core of this version takes: 0.11 before 1.0, and then 1.0 for good. */
-#define TN_ABI_OLDEST TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MAJOR ? 0u : 11u)
+/* The oldest plugin that a core of this version takes. */
+#define TN_ABI_OLDEST TN_ABI_MAKE(1u, 0u)
 
 /* The oldest Tenon that the plugin is to work with, and what it says in tn_plugin.abi_required: what
  * came later is hidden here, so that a newer header by itself shuts nobody out. To use something
