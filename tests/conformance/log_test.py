@@ -51,7 +51,9 @@ class Log(MockCase):
         whole = self.log.read_bytes()
         head = whole.index(b"\n") + 1
         cut = self.dir / "cut"
-        for n in range(len(whole)):
+        ends = [n for n, byte in enumerate(whole) if byte == ord("\n")]
+        near = {n + k for n in ends for k in range(-9, 10) if 0 <= n + k < len(whole)}
+        for n in sorted(near | set(range(0, len(whole), 7))):
             cut.write_bytes(whole[:n])
             result = subprocess.run([CONFORM, "report", cut], capture_output=True, text=True, timeout=20)
             self.assertEqual(result.returncode, 0 if n >= head else 3, (n, result.stderr))
