@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/properties.h"
 #include "plugin-sdk/conformance/worker/suite.h"
 
 #include <stdio.h>
@@ -104,8 +105,13 @@ static void run_row(const tc_contract_row *row, tc_contract *k) {
 static void run_contract(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_contract k = {.c = c, .options = options, .out = out, .random = {c->seed}};
     k.subject = tc_subject_shared(options, out);
-    if (k.subject)
+    if (k.subject) {
+        uint64_t before = tc_properties_sum(k.subject, options->device);
         run_row(find(contract_tables, LENGTH(contract_tables), c->subject), &k);
+        if (!tc_failed(&k) && tc_properties_sum(k.subject, options->device) != before)
+            TC_BROKEN(&k, TNP_PROPERTY_STABLE,
+                      "a property of the device is answered otherwise than before");
+    }
     tc_arena_finish(&k.arena);
 }
 

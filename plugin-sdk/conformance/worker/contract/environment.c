@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/capture.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/contract/properties.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 #include "plugin-sdk/process/state.h"
 
@@ -15,6 +16,18 @@
 #include <sys/wait.h>
 #include <tenon/ext/threads.h>
 #include <unistd.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+/* How the thread rounds, and whether it flushes. */
+static uint32_t modes(void) {
+#ifdef __SSE__
+    return _mm_getcsr() & ~UINT32_C(0x3f); /* without what arithmetic has met */
+#else
+    return (uint32_t)fegetround();
+#endif
+}
 
 static void compare(tc_contract *k, const tni_process_state *before, const char *call) {
     char text[512];
@@ -30,7 +43,11 @@ static void set_threads(tc_contract *k, tc_subject *s) {
     if (!threads)
         return;
     uint32_t n = threads->get_num_threads(s->self);
+    uint64_t properties = tc_properties_sum(s, k->options->device);
     tc_must(k, TNP_THREADS_LIMIT, threads->set_num_threads(s->self, n + 1), "set_num_threads");
+    if (tc_properties_sum(s, k->options->device) != properties)
+        TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                  "set_num_threads changed a property, which stays until shutdown");
     tc_must(k, TNP_THREADS_LIMIT, threads->set_num_threads(s->self, n), "set_num_threads");
 }
 
@@ -115,22 +132,32 @@ static void environment_unusual(tc_contract *k) {
     tni_process_restore(&usual);
 }
 
-/* A product under another rounding mode, whatever it comes to. */
-static void keep_rounding(tc_contract *k, tc_subject *s) {
+/* Another rounding mode, and subnormal numbers flushed where the machine can (x86). */
+static uint32_t set_unusual_modes(void) {
+    fesetround(FE_TOWARDZERO);
+#ifdef __SSE__
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+    return modes();
+}
+
+/* A call under other modes, whatever it comes to. */
+static void keep_modes(tc_contract *k, tc_subject *s, tc_probe work) {
     tc_invocation *call = tc_arena_array(&k->arena, 1, sizeof *call);
     tc_placed placed = {0};
-    int usual = fegetround();
-    if (!call || !tc_lifecycle_call(k, s, TC_WORK_PRODUCT, call) ||
+    fenv_t usual;
+    if (!call || !tc_lifecycle_call(k, s, work, call) ||
         !tc_place_call(s, s->stream, call, &placed, k->out))
         return;
-    fesetround(FE_TOWARDZERO);
+    fegetenv(&usual);
+    uint32_t set = set_unusual_modes();
     tc_call_placed(&placed);
     tc_subject_sync(s);
-    int now = fegetround();
-    fesetround(usual);
-    if (now != FE_TOWARDZERO)
+    uint32_t now = modes();
+    fesetenv(&usual);
+    if (now != set)
         TC_BROKEN(k, TNP_PROCESS_STATE_KEPT,
-                  "a product changed the caller's rounding mode from FE_TOWARDZERO");
+                  "a kernel changed the caller's floating-point modes from 0x%x to 0x%x", set, now);
     tc_unplace(&placed);
 }
 
@@ -147,7 +174,8 @@ static void environment_changed(tc_contract *k) {
     tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_NONE, "a larger call", NULL);
     tc_lifecycle_probe(k, &s, TC_WORK_PRODUCT, TNP_NONE, "a product", NULL);
     compare(k, &before, "a kernel after the caller had changed it");
-    keep_rounding(k, &s);
+    for (int work = TC_WORK_SMALL; work <= TC_WORK_PRODUCT; work++)
+        keep_modes(k, &s, (tc_probe)work);
     tc_subject_close(&s);
     compare(k, &before, "close or shutdown");
     tni_process_restore(&usual);

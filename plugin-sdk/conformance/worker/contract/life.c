@@ -72,6 +72,39 @@ static int64_t live_and_count(tc_contract *k, tn_requirement requirement, const 
     return tc_census_take(before).threads;
 }
 
+/* What fails says why, each time. */
+static bool said(tc_contract *k, tn_status status, const char *call) {
+    if (status != TN_OK && (!*tc_host_message() || tc_host_message_status() != status))
+        TC_BROKEN(
+            k, TNP_FAIL_MESSAGE,
+            "with option %s set to '%s' %s failed with %s, without a host->fail of that status"
+            " and a message",
+            options.names[options.garbled], options.value, call, tc_tn_status_name(status));
+    tc_host_forget();
+    return status == TN_OK;
+}
+
+/* What a value led to that init has taken: the device is there or says why not, its properties are
+ * what they must be, and it may work or fail. */
+static void look_at_device(tc_contract *k, tc_subject *s) {
+    uint32_t n = 0, index = k->options->device;
+    tn_device_impl *device = NULL;
+    tc_verdict *out = k->out, whatever = {0};
+    bool there = false;
+    tc_host_forget();
+    for (int i = 0; i < 2; i++)
+        there = said(k, s->ops->count(s->self, &n), "count") && index < n;
+    if (there)
+        tc_check_properties(k, s, index);
+    if (there && said(k, s->ops->open(s->self, index, &device), "open")) {
+        s->device = device;
+        tc_check_largest(k, s, index);
+        k->out = &whatever;
+        tc_lifecycle_probe(k, s, TC_WORK_SMALL, TNP_NONE, "", NULL);
+        k->out = out;
+    }
+}
+
 /* init and, if that went well, shutdown. A value that cannot be used is a failure with a message.
  */
 static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
@@ -86,6 +119,7 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
     tc_host_forget();
     tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
     if (status == TN_OK) {
+        look_at_device(k, s);
         tc_subject_close(s);
     } else {
         tc_host_end(NULL);
@@ -116,9 +150,10 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
     }
 }
 
-/* Each option in turn with values that are hardly any: refused or taken, nothing is left behind. */
+/* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left behind. */
 static void life_options(tc_contract *k) {
-    static const char *const values[] = {"", "no such value", "-1", "99999999999999999999999"};
+    static const char *const values[] = {
+        "", "no such value", "-1", "99999999999999999999999", "1", "1000003", "/dev/null/none"};
     tn_host host = *tc_host_table();
     tc_subject s;
     host.option = garbled_option;

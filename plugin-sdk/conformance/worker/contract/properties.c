@@ -262,16 +262,23 @@ static void vendors(tc_contract *k) {
         }
 }
 
+void tc_check_largest(tc_contract *k, const tc_subject *s, uint32_t index) {
+    const tn_memory_ops *m = s->ops->memory;
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_cell largest;
+    if (TN_HAS(m, tn_memory_ops, info) && m->info &&
+        ask(s, index, TN_PROP_MAX_ALLOCATION, &largest) == TN_OK &&
+        m->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK && info.total_bytes &&
+        largest.v.i64 > 0 && (uint64_t)largest.v.i64 > info.total_bytes)
+        TC_BROKEN(k, TNP_PROPERTY_RANGE,
+                  "device %u: TN_PROP_MAX_ALLOCATION is %lld, and the device has %llu bytes", index,
+                  (long long)largest.v.i64, (unsigned long long)info.total_bytes);
+}
+
 /* What the properties promise of memory. */
 static void memory(tc_contract *k) {
     tc_subject *s = k->subject;
-    tn_memory_info info = {.struct_size = sizeof info};
-    if (s->max_allocation && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
-        s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK && info.total_bytes &&
-        s->max_allocation > info.total_bytes)
-        TC_BROKEN(k, TNP_PROPERTY_RANGE,
-                  "TN_PROP_MAX_ALLOCATION is %llu, and the device has %llu bytes",
-                  (unsigned long long)s->max_allocation, (unsigned long long)info.total_bytes);
+    tc_check_largest(k, s, k->options->device);
     static const uint64_t sizes[] = {1, 3, 64, 1000, 4096, 100001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn_memory handle = 0;

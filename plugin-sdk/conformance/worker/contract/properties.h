@@ -7,6 +7,9 @@
 /* Tag, range and stability of every property of a device, open or not. */
 void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index);
 
+/* Of an open device: the largest allocation is not more than there is. */
+void tc_check_largest(tc_contract *k, const tc_subject *s, uint32_t index);
+
 /* Follows from all answers; differs where one does. */
 uint64_t tc_properties_sum(const tc_subject *s, uint32_t index);
 

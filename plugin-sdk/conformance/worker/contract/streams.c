@@ -54,7 +54,7 @@ static void destroy_finishes(tc_contract *k) {
         return;
     for (int i = 0; i < 6 && !tc_failed(k) && tc_stream_create(k, s, i - 3, &stream); i++) {
         if (i % 2 == 0)
-            tc_work_queue(k, &work, stream);
+            tc_work_hold(k, &work, stream, i ? 0.2 : 0.02);
         tc_buffer_fill(k, &b, stream, 0x40 + i);
         ask_first(k, stream);
         tc_stream_destroy(k, stream);

@@ -148,6 +148,14 @@ static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     return (tc_number){f, tc_integer(r, tc_int_min(dtype) ? -span : 0, span)};
 }
 
+/* Steps of three elements, or of so many that the dtype has a number for each. */
+static tc_number step(const tc_operand *o, int64_t i) {
+    int64_t most = tc_is_float(o->dtype) ? (int64_t)1 << tc_digits(o->dtype) : tc_int_max(o->dtype),
+            steps = o->shape.numel / 3 + 1;
+    int64_t x = steps <= most ? i / 3 : (int64_t)((tc_real)i * most / o->shape.numel);
+    return (tc_number){(tc_real)x, x};
+}
+
 /* Integers at the end of the dtype's range, and floats at that of the argument's, a few units in the
  * last place from one another. */
 static tc_number near_end(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
@@ -204,6 +212,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_NULL:
     case TC_DATA_NULL_FIRST:
         return is_null_factor(call, a) ? (tc_number){0, 0} : even(o->dtype, arg, r);
+    case TC_DATA_RISING:
+        return step(o, i);
+    case TC_DATA_FALLING:
+        return step(o, o->shape.numel - 1 - i);
     case TC_DATA_OUTLIER:
         return outlier(&o->shape, i, r);
     case TC_DATA_EVERY:
@@ -282,25 +294,32 @@ static void approach(tc_invocation *call, uint32_t a) {
     }
 }
 
-/* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones.
- */
+/* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones, and
+ * one of each kind in the last row, which is what chunks of rows leave over. */
 static void place_specials(tc_operand *o, tc_random *r) {
     const tc_real floats[] = {NAN, copysignl(NAN, -1), INFINITY, -INFINITY, -0.0L, 0x1p-126L};
     const int64_t ints[] = {tc_int_min(o->dtype), tc_int_max(o->dtype), tc_int_min(o->dtype) + 1};
+    enum { APART = 8, KINDS = sizeof floats / sizeof *floats };
     int64_t n = 1 + o->shape.numel / 64 < 3 ? 1 + o->shape.numel / 64 : 3;
+    int64_t rows = o->shape.rank > 1 ? o->shape.sizes[0] : 1;
+    int64_t row = rows > 1 ? o->shape.numel / rows : 0;
+    for (int k = 0; tc_is_float(o->dtype) && k < KINDS && (k + 1) * APART < row; k++)
+        o->values[o->shape.numel - row + k * APART + 3] = (tc_number){floats[k], 0};
     for (int64_t k = 0; k < n; k++) {
         uint64_t at = tc_below(r, (uint64_t)o->shape.numel);
-        o->values[at] = (tc_number){floats[tc_below(r, sizeof floats / sizeof *floats)],
-                                    ints[tc_below(r, sizeof ints / sizeof *ints)]};
+        o->values[at] = tc_is_float(o->dtype)
+                            ? (tc_number){floats[tc_below(r, sizeof floats / sizeof *floats)], 0}
+                            : (tc_number){0, ints[tc_below(r, sizeof ints / sizeof *ints)]};
     }
 }
 
-/* NaNs that differ in what they carry: a kernel that compares bits tells them apart, and must not. */
+/* NaNs that differ in what they carry: a kernel that compares bits tells them apart, and must not;
+ * where one is rounded, all its digits carry over. What carries something already keeps it. */
 static void tell_nans_apart(tc_operand *o, tc_random *r) {
     uint64_t quiet = UINT64_C(1) << (tc_digits(o->dtype) - 2);
     for (int64_t i = 0; i < o->shape.numel; i++)
-        if (isnan(o->values[i].f))
-            o->values[i].i = (int64_t)(quiet | tc_below(r, quiet));
+        if (isnan(o->values[i].f) && o->values[i].i == 0)
+            o->values[i].i = (int64_t)(quiet | (tc_below(r, 4) ? tc_below(r, quiet) : quiet - 1));
 }
 
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {

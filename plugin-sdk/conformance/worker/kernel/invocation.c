@@ -11,8 +11,8 @@
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {
-    "exact",     "random", "wide", "cancel", "biased",     "special", "carry",
-    "exponents", "near",   "ones", "null",   "null-first", "outlier", "every"};
+    "exact", "random", "wide", "cancel",     "biased", "special", "carry",   "exponents",
+    "near",  "ones",   "null", "null-first", "rising", "falling", "outlier", "every"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];
@@ -216,4 +216,8 @@ int32_t tc_record_arg(const tc_record *record, const char *name) {
 tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
     int32_t a = tc_record_arg(call->record, name);
     return a < 0 ? NULL : &call->args[a];
+}
+
+bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
+    return tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0;
 }

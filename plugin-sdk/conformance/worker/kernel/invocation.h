@@ -50,6 +50,8 @@ typedef enum tc_data {
     TC_DATA_ONES,       /* 1, or true, everywhere */
     TC_DATA_NULL,       /* of two factors the second is 0, the first as of special */
     TC_DATA_NULL_FIRST, /* the other way round */
+    TC_DATA_RISING,     /* whole numbers in order, some of them equal */
+    TC_DATA_FALLING,    /* the other way round */
     TC_DATA_OUTLIER, /* near 0, but for one of a line that is far: the first, the last, one within */
     TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
     TC_N_DATA
@@ -71,6 +73,9 @@ typedef struct tc_invocation {
     uint64_t seed;
     tc_arena *arena;
 } tc_invocation;
+
+/* Does the line give a seed of its own? It is for its class alone: others make nothing of it. */
+bool tc_is_extra(const tc_case *c, const tc_invocation *call);
 
 /* Reads a case's parameters; operands have shapes and no values yet. False with `why`. */
 bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *out,

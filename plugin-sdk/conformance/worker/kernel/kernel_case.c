@@ -50,15 +50,17 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
 /* Passes a family's lines on, and adds to them. The first dense ones are computed once more with an
  * offset of its own for each tensor, and a few in place, where that can be (the pointwise family has
  * such lines of its own). Some are computed with every tensor lying in a way of its own at once, and
- * in one dtype some with one size grown until threads, chunks and tiles are many. And some become
- * random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
+ * with one size grown until threads, chunks and tiles are many, in one dtype one with each attribute
+ * changed alone. And some become random neighbours of themselves: sizes, ranks and strides that
+ * nobody thought of. */
 enum {
     LOOKED_AT = 15,
     APART = 2,
     IN_PLACE = 3,
     RANDOM = 10,
     RELAID = 5,
-    GROWN = 4,
+    GROWN = 3,
+    GROWN_MORE = 2,        /* in other dtypes */
     MOST_PLACED = 1 << 18, /* elements */
     MOST_GROWN = 1 << 19,
     MOST_WORK = 1 << 22, /* elements, each as often as it is added up */
@@ -69,8 +71,9 @@ typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
-    bool few;   /* so many as there are above; else of every line that has such */
-    bool grows; /* the dtype in which lines are grown */
+    bool few;  /* so many as there are above; else of every line that has such */
+    int grows; /* how many lines are grown in this dtype */
+    bool paired;
     int lines, apart, in_place, relaid, grown, neighbours;
 } forms;
 
@@ -183,29 +186,100 @@ static bool is_affordable(const forms *f, const tc_invocation *call) {
         if (f->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
             call->args[a].tensor.shape.numel > numel)
             numel = call->args[a].tensor.shape.numel;
-    return numel <= MOST_GROWN;
+    int64_t per =
+        numel / call->outs[0].tensor.shape.numel; /* inputs: a half has not so many numbers */
+    return numel <= MOST_GROWN && (per < 512 || tc_dtype_bytes(call->types[0]) >= 4);
 }
 
+/* The dimension that the call is about, or -1. */
+static int32_t dim_of(const forms *f, const char *line) {
+    int32_t at = tc_record_arg(f->record, "dim"), dim = -1;
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    if (at >= 0 && parse(line, &c, &arena, &call))
+        dim = (int32_t)(f->record->args[at].kind == TC_ARG_INT ? call.args[at].i
+                                                               : call.args[at].ints[0]);
+    tc_arena_finish(&arena);
+    return dim;
+}
+
+/* But for those of one dtype grown lines are for this class alone (tc_is_extra). */
+static bool mark(const forms *f, tc_draft *d) {
+    if (f->grows == GROWN_MORE)
+        tc_draft_set(d, "seed", "1");
+    return true;
+}
+
+/* Every second line along the dimension that the call is about. */
 static bool add_grown(forms *f, const char *line, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE];
+    int32_t dim = f->grown % 2 ? -1 : dim_of(f, line);
     bool added = false;
     for (int tries = 0; !added && tries < 4; tries++) {
         const tc_arg *arg = &f->record->args[tc_below(&random, f->record->n_args)];
-        int64_t numel = (int64_t)1 << (14 + tc_below(&random, 5));
+        int64_t numel = (int64_t)1 << (14 + tc_below(&random, f->grows == GROWN ? 5 : 2));
         int at;
         tc_arena arena = {NULL};
         tc_draft d;
         tc_case c;
         tc_invocation call;
         if (arg->kind == TC_ARG_TENSOR && tc_draft_read(line, &d, why) &&
-            (at = tc_draft_find(&d, arg->name)) >= 0 && tc_mutate_grow(&d, at, numel, &random) &&
-            tc_draft_line(&d, text) && parse(text, &c, &arena, &call) && is_affordable(f, &call)) {
+            (at = tc_draft_find(&d, arg->name)) >= 0 &&
+            tc_mutate_grow(&d, at, dim, numel, &random) && mark(f, &d) && tc_draft_line(&d, text) &&
+            parse(text, &c, &arena, &call) && is_affordable(f, &call)) {
             f->to->line(f->to, text);
             added = true;
         }
         tc_arena_finish(&arena);
     }
     return added;
+}
+
+/* Another value of an attribute, a number or a bool; false where the parameter is none. */
+static bool change_attribute(const forms *f, tc_draft *d, int at) {
+    char text[32], why[TC_MESSAGE];
+    double value;
+    int a = tc_record_arg(f->record, d->at[at].name);
+    if (a < 0 || f->record->args[a].kind == TC_ARG_TENSOR)
+        return false;
+    if (strcmp(d->at[at].value, "true") == 0 || strcmp(d->at[at].value, "false") == 0) {
+        tc_draft_set(d, d->at[at].name, *d->at[at].value == 't' ? "false" : "true");
+        return true;
+    }
+    if (!tc_read_number(d->at[at].value, &value, why))
+        return false;
+    snprintf(text, sizeof text, "%g", value > 0 && value < 1 ? value / 2 : value + 1);
+    tc_draft_set(d, d->at[at].name, text);
+    return true;
+}
+
+/* Two calls in a row of which nothing differs but one attribute, for each of them: for what is kept
+ * from one call to the next. False where the line's tensors tell little, or take long. */
+static bool add_pairs(forms *f, const char *line) {
+    enum { MOST_PAIRED = 10000 };
+    char first[TC_MAX_LINE], second[TC_MAX_LINE], why[TC_MESSAGE], seed[16];
+    tc_draft d;
+    tc_shape s;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    for (int i = 0; i < (int)d.n; i++)
+        if (d.at[i].value[0] == '[' && tc_draft_shape(&d, i, &s) && s.numel > MOST_PAIRED)
+            return false;
+    for (int i = 0; tc_draft_read(line, &d, why) && i < (int)d.n; i++) {
+        if (!change_attribute(f, &d, i))
+            continue;
+        snprintf(seed, sizeof seed, "%d", i + 1);
+        tc_draft_set(&d, "seed", seed);
+        bool good = tc_draft_line(&d, second);
+        tc_draft_read(line, &d, why);
+        tc_draft_set(&d, "seed", seed);
+        if (good && tc_draft_line(&d, first)) {
+            f->to->line(f->to, first);
+            f->to->line(f->to, second);
+        }
+    }
+    return true;
 }
 
 static void pass_on(tc_sink *sink, const char *line) {
@@ -220,8 +294,10 @@ static void pass_on(tc_sink *sink, const char *line) {
     if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
         f->relaid += add_placed(f, line, &random);
     random.state = tc_hash(line) + 2;
-    if (f->grows && tc_below(&random, 4) == 0 && !(f->few && f->grown >= GROWN))
+    if (tc_below(&random, 4) == 0 && !(f->few && f->grown >= f->grows))
         f->grown += add_grown(f, line, random);
+    if (f->grows == GROWN && !f->paired)
+        f->paired = add_pairs(f, line);
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, NULL);
@@ -237,7 +313,7 @@ static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint
                    .to = sink,
                    .record = record,
                    .few = set == TC_STANDARD,
-                   .grows = types[0] == grows};
+                   .grows = types[0] == grows ? GROWN : GROWN_MORE};
         bool more = set == TC_STANDARD || set == TC_EXHAUSTIVE;
         tc_sampler m = {record, types, set, more ? &f.sink : sink};
         if (set != TC_PERF)

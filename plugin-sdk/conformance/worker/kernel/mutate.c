@@ -56,12 +56,12 @@ static void change_size(tc_draft *d, tc_random *r) {
         set_size(d, at, &s, dim, size);
 }
 
-bool tc_mutate_grow(tc_draft *d, int at, int64_t numel, tc_random *r) {
+bool tc_mutate_grow(tc_draft *d, int at, int32_t dim, int64_t numel, tc_random *r) {
     tc_shape s;
     if (!tc_draft_shape(d, at, &s) || s.numel == 0)
         return false;
     for (int tries = 0; s.rank > 0 && tries < 4; tries++) {
-        int64_t size = s.sizes[tc_below(r, (uint64_t)s.rank)];
+        int64_t size = s.sizes[dim >= 0 && dim < s.rank ? dim : (int)tc_below(r, (uint64_t)s.rank)];
         if (size == 1)
             continue;
         set_size_everywhere(d, size, numel / (s.numel / size) + 1 + (int64_t)tc_below(r, 99));

@@ -13,9 +13,9 @@ bool tc_mutate(tc_draft *d, tc_random *r);
 /* The same with sizes, ranks and how tensors lie alone. */
 bool tc_mutate_shapes(tc_draft *d, tc_random *r);
 
-/* Makes one size of the shape `at`, wherever it stands, so large that the shape has some `numel`
- * elements, no round number of them. False where none of its sizes is more than 1. */
-bool tc_mutate_grow(tc_draft *d, int at, int64_t numel, tc_random *r);
+/* Makes the size of dimension `dim` (-1: of any) of the shape `at`, wherever it stands, so large that
+ * the shape has some `numel` elements, no round number of them. False where it is 1. */
+bool tc_mutate_grow(tc_draft *d, int at, int32_t dim, int64_t numel, tc_random *r);
 
 /* How a tensor of these sizes lies: permuted, with gaps, shifted, and where it may be `broadcast` too,
  * each now and then. */

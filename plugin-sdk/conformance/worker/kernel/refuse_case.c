@@ -140,7 +140,7 @@ static void choose(tc_sink *sink, const char *line) {
     tc_case c;
     tc_invocation call;
     if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why) ||
-        index_arg(call.record) < 0 ||
+        tc_is_extra(&c, &call) || index_arg(call.record) < 0 ||
         tc_has_zero_stride(&call.args[index_arg(call.record)].tensor.shape))
         return;
     int64_t n = places(&call), last = call.args[index_arg(call.record)].tensor.shape.numel - 1;

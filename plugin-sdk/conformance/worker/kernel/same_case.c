@@ -296,7 +296,8 @@ static void choose(tc_sink *sink, const char *line) {
     char why[TC_MESSAGE];
     tc_case c;
     tc_invocation call;
-    if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why))
+    if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why) ||
+        tc_is_extra(&c, &call))
         return;
     bool plain = tc_needed_flags(&call) == 0;
     bool exact = order_free(&call) && !(call.record->ulps > 0 && !call.record->pointwise);

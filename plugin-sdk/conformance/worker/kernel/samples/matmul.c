@@ -53,12 +53,16 @@ static const struct sized {
 };
 enum { N_LAID_OUT = 3 };
 
-/* Ways of an operand: dense, shifted, padded, stepped, transposed, and a batch stride of zero. */
+/* Ways of an operand: dense, shifted, padded, stepped, transposed, a batch stride of zero, and gaps
+ * between batches alone. */
 static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows,
                     int64_t columns, int way) {
     const int64_t sizes[3] = {batch, rows, columns};
     int32_t skip = batched ? 0 : 1;
-    if (way == 5 && batched)
+    if (way == 6 && batched)
+        tc_line_add(l, "%s=[%d,%d,%d]/[%d,%d,1]", name, (int)batch, (int)rows, (int)columns,
+                    (int)((rows + 1) * columns), (int)columns);
+    else if (way == 5 && batched)
         tc_line_add(l, "%s=[%d,%d,%d]/[0,%d,1]", name, (int)batch, (int)rows, (int)columns,
                     (int)columns);
     else if (way == 4 && batched)
@@ -156,6 +160,11 @@ static void list(const tc_sampler *m) {
                     tc_emit(m, call_line(m, &sized[k], (a + b) % 4, a, b, 0, 0));
         for (int out = 1; out < 5; out++)
             tc_emit(m, call_line(m, &sized[k], 0, 0, 0, out, 0));
+        for (int way = 0; batched && k == 0 && way < 3 * 3 * 3; way++) { /* which may be folded */
+            static const int ways[] = {0, 5, 6}, outs[] = {2, 4, 6};
+            tc_emit(m,
+                    call_line(m, &sized[k], 0, ways[way % 3], ways[way / 3 % 3], outs[way / 9], 0));
+        }
         for (int f = 1; !batched && f < TC_LENGTH(factors); f++) {
             tc_line scaled = call_line(m, &sized[k], f % 4, 0, 0, 0, f);
             if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))

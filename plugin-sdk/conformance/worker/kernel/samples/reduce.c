@@ -61,20 +61,25 @@ static tc_real rare(int64_t n, tc_random *r) {
                     : (tc_real)tc_integer(r, -99, 99);
 }
 
-/* One NaN in each line, in the last place of the first, in the first of the second, and so inwards. */
-static void one_nan(tc_operand *o, tc_random *r) {
-    int64_t n = o->shape.sizes[o->shape.rank - 1];
+/* A NaN in each line of a matrix, in the last place of the first, in the first of the second, and so
+ * inwards; or two, the other half a line from it. */
+static void few_nans(tc_invocation *call, tc_operand *o, tc_random *r) {
+    bool down =
+        (call->record->args[1].kind == TC_ARG_INT ? call->args[1].i : call->args[1].ints[0]) == 0;
+    int64_t columns = o->shape.sizes[o->shape.rank - 1], n = down ? o->shape.sizes[0] : columns;
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        int64_t line = i / n % n, at = line % 2 ? line / 2 : n - 1 - line / 2;
-        o->values[i].f = i % n == at ? NAN : (tc_real)tc_integer(r, -99, 99);
+        int64_t line = (down ? i % columns : i / columns) % n, place = down ? i / columns : i % n;
+        int64_t at = line % 2 ? line / 2 : n - 1 - line / 2, other = (at + n / 2) % n;
+        bool is_nan = place == at || (place == other && call->data == TC_DATA_NULL_FIRST);
+        o->values[i].f = is_nan ? NAN : (tc_real)tc_integer(r, -99, 99);
     }
 }
 
 /* What other data would give the same result for all lines. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
-    if (call->data == TC_DATA_NULL && tc_is_float(o->dtype)) {
-        one_nan(o, r);
+    if (tc_is_null(call->data) && tc_is_float(o->dtype)) {
+        few_nans(call, o, r);
         return true;
     }
     tc_record_fill kind = call->record->fill;
@@ -172,6 +177,15 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
+/* Of extremes, which tell the first NaN from the others. */
+static void emit_nans(const tc_sampler *m, const struct sized *s) {
+    for (int first = 0; first < 2; first++) {
+        tc_line l = call_line(m, s, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&l, first ? "data=null-first" : "data=null");
+        tc_emit(m, l);
+    }
+}
+
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
@@ -179,18 +193,26 @@ static void list_large(const tc_sampler *m) {
         {2, {65541, 3}, 1, {1}},   {2, {3, 65541}, 1, {0}}, {3, {2, 65541, 2}, 2, {0, 2}},
         {3, {3, 50, 300}, 1, {1}},
     };
-    static const struct sized many = {2, {3, 40000}, 1, {1}}, carried = {2, {3, 10007}, 1, {1}};
+    static const struct sized many = {2, {3, 40000}, 1, {1}}, carried = {2, {3, 10007}, 1, {1}},
+                              over = {2, {65, 257}, 1, {0}}, /* a row more than chunks have */
+        down = {2, {1025, 57}, 1, {0}};
     struct sized ranks = {0, {3, 2, 2, 3, 2, 2, 3, 1, 2, 1, 2, 2}, 0, {0}};
     bool one = m->record->args[1].kind == TC_ARG_INT;
     tc_line l = call_line(m, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     if (tc_has_large(m))
         tc_emit(m, l);
-    tc_line joined = l;
     tc_line_add(&l, "data=exact"); /* equals in parts that are joined */
     tc_emit(m, l);
-    tc_line_add(&joined, "data=null");
-    if (!m->record->adds && tc_is_float(m->types[0]))
-        tc_emit(m, joined);
+    if (!m->record->adds && tc_is_float(m->types[0])) {
+        emit_nans(m, &many);
+        emit_nans(m, &over);
+        emit_nans(m, &(struct sized){2, {150, 67}, 1, {1}});
+    }
+    for (int k = 0; m->record->fill != TC_FILL_PRODUCT && k < 2; k++) {
+        tc_line last = call_line(m, k ? &down : &over, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&last, "data=special");
+        tc_emit(m, last);
+    }
     if (m->record->adds) {
         tc_line back = call_line(m, &carried, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
         tc_line_add(&back, "data=carry");
@@ -254,11 +276,6 @@ static void list(const tc_sampler *m) {
     tc_line_add(&close, "data=near");
     if (!m->record->adds && m->types[0] != TN_BOOL && m->record->fill != TC_FILL_PRODUCT)
         tc_emit(m, close);
-    tc_line hole =
-        call_line(m, &(struct sized){2, {150, 67}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-    tc_line_add(&hole, "data=null");
-    if (!m->record->adds && tc_is_float(m->types[0]))
-        tc_emit(m, hole);
     tc_line far =
         call_line(m, &(struct sized){2, {7, 4099}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&far, "data=outlier");

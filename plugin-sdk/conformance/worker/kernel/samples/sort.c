@@ -30,5 +30,18 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     return special || call->data == TC_DATA_EXACT;
 }
 
-const tc_family tc_family_sort = {"sort", tc_lines_shapes, tc_lines_terms,
-                                  fill,   tc_lines_list,   tc_lines_list_timed};
+/* What is in order already, either way, with equals in it. */
+static void list(const tc_sampler *m) {
+    static const char *const lines[] = {"self=[3,70] dim=1", "self=[70,3] dim=0",
+                                        "self=[5003] dim=0"};
+    tc_lines_list(m);
+    for (int k = 0; m->set != TC_SMOKE && k < 4 * TC_LENGTH(lines); k++) {
+        tc_line l = tc_line_start(m);
+        tc_line_add(&l, "%s descending=%s data=%s", lines[k / 4], k & 1 ? "true" : "false",
+                    k & 2 ? "falling" : "rising");
+        tc_emit(m, l);
+    }
+}
+
+const tc_family tc_family_sort = {"sort", tc_lines_shapes,    tc_lines_terms, fill,
+                                  list,   tc_lines_list_timed};

@@ -337,11 +337,12 @@ POINTWISE(fused_sgd) {
     tc_real dampening = ATTRIBUTE(fused_sgd, dampening)->f;
     tc_real g = (ATTRIBUTE(fused_sgd, maximize)->boolean ? -b : b) + decay * a;
     tc_real buffer = momentum * c + (1 - dampening) * g;
-    tc_real step = ATTRIBUTE(fused_sgd, nesterov)->boolean ? g + momentum * buffer : buffer;
-    p->r[0].f = a - lr * step;
+    bool nesterov = ATTRIBUTE(fused_sgd, nesterov)->boolean;
+    p->r[0].f = a - lr * (nesterov ? g + momentum * buffer : buffer);
     p->r[1].f = buffer;
-    p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(b) + fabsl(decay * a));
-    p->rounding[0] = 2 * u * fabsl(a) + 2 * fabsl(lr) * (p->rounding[1] + 6 * u * fabsl(g));
+    tc_real terms = fabsl(b) + fabsl(decay * a);
+    p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(1 - dampening) * terms);
+    p->rounding[0] = 2 * u * fabsl(a) + 2 * fabsl(lr) * (p->rounding[1] + 6 * u * nesterov * terms);
 }
 
 /* The relative error of 1 - beta^step, computed in f64: next to nothing but for the first steps. */
