@@ -3,8 +3,13 @@
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- again and again --------------------------------------------------------------------- */
 
@@ -98,7 +103,14 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
         tc_check_properties(k, s, index);
     if (there && said(k, s->ops->open(s->self, index, &device), "open")) {
         s->device = device;
+        s->index = index;
+        s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
+        s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
         tc_check_largest(k, s, index);
+        if (s->ops->streams && s->ops->streams->create(device, 0, &s->stream) != TN_OK) {
+            s->stream = NULL;
+            return;
+        }
         k->out = &whatever;
         tc_lifecycle_probe(k, s, TC_WORK_SMALL, TNP_NONE, "", NULL);
         k->out = out;
@@ -150,8 +162,13 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
     }
 }
 
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *where) {
+    (void)s, (void)type, (void)where;
+    return remove(path);
+}
+
 /* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left behind. */
-static void life_options(tc_contract *k) {
+static void try_options(tc_contract *k) {
     static const char *const values[] = {
         "", "no such value", "-1", "99999999999999999999999", "1", "1000003", "/dev/null/none"};
     tn_host host = *tc_host_table();
@@ -180,6 +197,20 @@ static void life_options(tc_contract *k) {
         live_and_count(k, TNP_INIT_AGAIN, "after options that cannot be used", threads) > threads)
         TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS,
                   "threads run after shutdown, where init was refused for its options before");
+}
+
+/* In a folder of its own, since a value may be taken for the name of a file. */
+static void life_options(tc_contract *k) {
+    char folder[] = "/tmp/tenon-conform-XXXXXX";
+    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (before < 0 || !mkdtemp(folder) || chdir(folder) != 0)
+        TC_CASE_ERROR(k->out, "no folder can be made in /tmp: %s", strerror(errno));
+    else
+        try_options(k);
+    if (before >= 0 && fchdir(before) == 0)
+        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (before >= 0)
+        close(before);
 }
 
 /* ---- lives ------------------------------------------------------------------------------- */
