@@ -153,8 +153,8 @@ HEAD = """\
  *
  * `error` is how far a floating result may be off beyond one rounding to its dtype. An ulp is one of
  * the dtype of arithmetic: f32 for f16, bf16 and f32, f64 for f64. `sums` are added up in that dtype,
- * never in a narrower one, in any order that keeps those of n terms within 32 + log2(n) roundings
- * (half an ulp each) of the sum of their magnitudes; sums of products, running sums, and all in f64,
+ * never in a narrower one; those of n terms that an element is a sum of come out within 32 + log2(n)
+ * roundings (half an ulp each) of the sum of the terms' magnitudes; sums of products, running sums, and all in f64,
  * for which nothing is wider, within n. Integers and bool are exact.
  *
  * Rules that hold for all of them

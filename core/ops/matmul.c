@@ -119,6 +119,12 @@ tn_status tni_run_mm(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_own(&tmp, tni_select(product, 0, 0)), rets);
 }
 
+/* Is a factor of a product one, in what its dtype is computed in? */
+static bool counts(tn_scalar factor, tn_dtype dtype) {
+    double value = tni_scalar_f64(factor);
+    return dtype == TN_F64 ? value != 0 : (float)value != 0;
+}
+
 /* addmm(self, mat1, mat2, beta, alpha) */
 tn_status tni_infer_addmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
@@ -150,15 +156,15 @@ tn_status tni_infer_addmm(tni_build *b) {
     if (!expanded)
         return tni_failed();
     b->kargs[0] = tni_cell_tensor(expanded);
-    double alpha = tni_scalar_f64(b->args[4]);
-    bool counts = self->view.dtype == TN_F64 ? alpha != 0 : (float)alpha != 0;
-    if (mat1->sizes[1] > 0 && counts)
+    if (!counts(b->args[3], self->view.dtype))
+        b->kargs[3] = (tn_cell){.tag = b->args[3].tag};
+    if (mat1->sizes[1] > 0 && counts(b->args[4], self->view.dtype))
         return TN_OK;
     /* A product over nothing, or one that is left out, so that its NaN comes through on no device, BLAS
      * or not: beta * self. */
     b->has_copy_value = true;
     b->copy_value =
-        tni_own(&b->temps, tni_scalar_f64(b->args[3]) == 0
+        tni_own(&b->temps, !counts(b->args[3], self->view.dtype)
                                ? tni_zeros(tn_ints_of(sizes, 2), self->view.dtype, b->device->id)
                                : tni_scaled(expanded, b->args[3]));
     return b->copy_value ? TN_OK : tni_failed();
@@ -169,7 +175,7 @@ tn_status tni_run_addmm(const tn_cell *args, tn_cell *rets) {
     tn_scalar beta = args[3], alpha = args[4];
     tni_temps tmp = {0};
     tn_tensor *product = tni_own(&tmp, tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
-    if (tni_scalar_f64(beta) == 0)
+    if (!counts(beta, tni_arg_tensor(&args[0])->view.dtype))
         return tni_temps_return(&tmp, tni_own(&tmp, tni_scaled(product, alpha)), rets);
     tn_tensor *self = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[0]), beta));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_add(self, product, alpha)), rets);

@@ -105,6 +105,20 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
     return s;
 }
 
+/* The first that reaches element `at` of a dimension. */
+static int64_t first_window(const pool *p, int d, int64_t at) {
+    int64_t before = at + p->padding[d] - p->kernel[d];
+    return before < 0 ? 0 : before / p->stride[d] + 1;
+}
+
+enum { RUNNING = 32 }; /* windows that may meet in a running sum */
+
+/* How many windows there may be that an element is in. */
+static int64_t windows_of_one(const pool *p) {
+    return (p->kernel[0] + p->stride[0] - 1) / p->stride[0] *
+           ((p->kernel[1] + p->stride[1] - 1) / p->stride[1]);
+}
+
 #define AVG_POOL(sfx, T) \
     static void avg_##sfx(const pool *p, const void *in, void *out, int64_t *places) { \
         const T *x = in; \
@@ -138,6 +152,28 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
     }
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
+
+/* Where many windows meet in an element, a running sum in f32 would lose too much of them. */
+static void avg_meet_f32(const pool *p, const void *in, void *out, int64_t *places) {
+    const float *g = in;
+    float *r = out;
+    for (int64_t y = 0; y < p->h; y++)
+        for (int64_t c = 0; c < p->w; c++) {
+            double sum = 0;
+            for (int64_t oy = first_window(p, 0, y); oy < p->oh; oy++) {
+                span v = window(p, 0, p->h, oy);
+                if (v.begin > y)
+                    break;
+                for (int64_t ox = first_window(p, 1, c); ox < p->ow; ox++) {
+                    span u = window(p, 1, p->w, ox);
+                    if (u.begin > c)
+                        break;
+                    sum += (double)g[oy * p->ow + ox] / (double)(u.count * v.count);
+                }
+            }
+            r[y * p->w + c] = (float)sum;
+        }
+}
 
 /* ---- one call ---------------------------------------------------------------------------- */
 
@@ -260,6 +296,8 @@ static tn_status avg_pool2d_backward(const tn_call *call) {
     pair(t.pool.stride, &call->args[TN_ARG_avg_pool2d_backward_stride]);
     pair(t.pool.padding, &call->args[TN_ARG_avg_pool2d_backward_padding]);
     t.pool.count_include_pad = call->args[TN_ARG_avg_pool2d_backward_count_include_pad].v.boolean;
+    if (grad->dtype != TN_F64 && windows_of_one(&t.pool) > RUNNING)
+        t.run = avg_meet_f32;
     return run(call, &t, grad, true);
 }
 

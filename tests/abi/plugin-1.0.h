@@ -54,6 +54,7 @@
  * and so the process's locale, working directory, signal handlers, umask, environment variables,
  * timers and priority, and lower none of its limits. A plugin changes none of these of the process
  * even for a while, since other threads would see it; where its driver does, it puts them back.
+ * What kernels compute for a thread whose floating-point modes are not the usual ones is open.
  * errno means nothing.
  * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
  * process may end without shutdown: then threads of the plugin may run while its static objects are
@@ -345,8 +346,8 @@ typedef struct tn_allocation {
 typedef struct tn_memory_info {
     uint64_t struct_size;
     uint64_t total_bytes; /* 0 when unknown */
-    uint64_t free_bytes;  /* what alloc can still give out, in the driver's units, whoever has the
-                             rest; 0 when unknown */
+    uint64_t free_bytes; /* what alloc can still give out in all, in the driver's units, whoever has
+                             the rest; 0 when unknown */
 } tn_memory_info;
 
 /* Raw memory of one device. The core caches, splits and reuses allocations; the plugin need not.
@@ -372,8 +373,9 @@ typedef struct tn_memory_ops {
     /* Host to device, in stream order. With `src_pinned` 0, `src` is consumed before the call
      * returns, whatever memory it is. Else [src, src + bytes) lies in `src_pinned`, an allocation of
      * TN_SPACE_PINNED of this device: it is read in stream order, and stays untouched until the
-     * stream has passed. No bytes: nothing happens, and offset and pinned address may be the end of
-     * the allocation; here and in all that follows. [any-thread] [device open] [required] */
+     * stream has passed. No bytes: nothing happens; handles and pointers are good ones all the same,
+     * and offset and pinned address may be the end of the allocation; here and in all that follows.
+     * [any-thread] [device open] [required] */
     tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                 uint64_t dst_offset, const void *src, tn_memory src_pinned,
                                 uint64_t bytes);
@@ -417,9 +419,9 @@ typedef struct tn_stream_ops {
 
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
-     * kernels, copies, fills and transfers with pinned memory at least, waits and records beside
-     * them, a launch of a graph counting as one; when it is full, queueing more may wait until there
-     * is room again.
+     * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph counting
+     * as one, and for as many waits and records beside them; when it is full, queueing anything may
+     * wait until there is room again.
      * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
@@ -435,8 +437,8 @@ typedef struct tn_stream_ops {
      * [any-thread] [device open] [required] */
     tn_status (*query)(tn_stream_impl *stream);
 
-    /* Waits until all work queued so far is done; reports errors as query does. [any-thread]
-     * [device open] [required] */
+    /* Waits until all work queued so far is done, and reports an error of it as query does; one of
+     * work that is queued meanwhile now or later. [any-thread] [device open] [required] */
     tn_status (*synchronize)(tn_stream_impl *stream);
 } tn_stream_ops;
 
@@ -517,15 +519,15 @@ typedef struct tn_call {
 #define TN_KERNEL_INDEX64 UINT64_C(8)
 /* pointwise: at most one Tensor argument may arrive as I64, F64 or BOOL cell instead of a tensor */
 #define TN_KERNEL_SCALARS UINT64_C(16)
-/* the same call (views, attributes, bytes of the inputs) gives the same bits, every time, on any
- * number of host threads */
+/* the same call (sizes, strides, attributes, bytes of the inputs; tensors that begin at the device's
+ * alignment) gives the same bits, every time, on any number of host threads */
 #define TN_KERNEL_DETERMINISTIC UINT64_C(32)
 
 enum { TN_KERNEL_MAX_TYPES = 8 };
 
 /* What a kernel needs for one call. */
 typedef struct tn_plan {
-    uint64_t struct_size;     /* set by the host */
+    uint64_t struct_size;     /* set by the host; the others are 0 when prepare is called */
     uint64_t workspace_bytes; /* scratch device memory; 0: none */
     uint64_t cookie;          /* anything: it is handed back in tn_call.cookie */
 } tn_plan;

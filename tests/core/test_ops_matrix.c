@@ -82,6 +82,8 @@ static void addmm_broadcasts_and_scales(void **state) {
                   TN_F32, TN_SHAPE(2, 2), 0, 4.5, 6.5, 8.5, 10.5);
     tn_tensor *nan = of(TN_F32, TN_SHAPE(2), NAN, NAN);
     assert_tensor(tn_addmm(nan, x, one, tn_int(0)), TN_F32, TN_SHAPE(2, 2), 0, 1, 2, 3, 4);
+    /* what f32 rounds to 0 is one */
+    assert_tensor(tn_addmm(nan, x, one, tn_float(1e-60)), TN_F32, TN_SHAPE(2, 2), 0, 1, 2, 3, 4);
     tn_tensor *out = tn_zeros(TN_SHAPE(2, 2), TN_F32, dev);
     assert_ptr_equal(tn_addmm_out(row, x, one, tn_int(1), tn_int(1), out), out);
     assert_tensor(out, TN_F32, TN_SHAPE(2, 2), 0, 11, 22, 13, 24);

@@ -42,7 +42,8 @@ typedef struct tn_ext_capture {
      * [device open] [required] */
     tn_status (*begin)(tn_stream_impl *stream);
 
-    /* Ends the capture of `stream`, which is an ordinary stream again, whatever is answered. What
+    /* Ends the capture of `stream`, which is an ordinary stream again, whatever is answered, also
+     * that there is no memory for the graph. What
      * another thread queues at the same time is recorded, runs or is refused. The graph may have
      * recorded nothing; on failure *out_graph is NULL. TN_ERR_STATE: the stream does not capture.
      * [any-thread] [device open] [required] */

@@ -32,7 +32,7 @@ typedef struct tn_ext_native {
     void *(*stream)(tn_stream_impl *stream);
 
     /* What the driver calls the allocation: an address (CUdeviceptr), or an object's (cl_mem); 0
-     * for a handle that names none. [any-thread] [device open] [required] */
+     * for handle 0. [any-thread] [device open] [required] */
     uint64_t (*memory)(tn_device_impl *device, tn_memory memory);
 } tn_ext_native;
 

@@ -96,6 +96,10 @@ void tc_reference_avg_pool2d_backward(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
     const int64_t *in = e->tensor.shape.sizes, *out = a[0].tensor.shape.sizes;
     bool all = a[TN_ARG_avg_pool2d_backward_count_include_pad].boolean;
+    const int64_t *kernel = a[TN_ARG_avg_pool2d_backward_kernel_size].ints,
+                  *stride = a[TN_ARG_avg_pool2d_backward_stride].ints;
+    int64_t meet = ((kernel[0] - 1) / stride[0] + 1) * ((kernel[1] - 1) / stride[1] + 1);
+    tc_real steps = fmaxl(16, fminl((tc_real)meet, tc_sum_steps(call, meet)) + 2);
     for (int64_t i = 0; i < a[0].tensor.shape.numel; i++) {
         window w =
             window_at(in, a[TN_ARG_avg_pool2d_backward_kernel_size].ints,
@@ -108,7 +112,7 @@ void tc_reference_avg_pool2d_backward(tc_invocation *call) {
                 tc_real share = tc_in(call, 0)[i].f / (tc_real)count;
                 e->tensor.values[plane + y * in[3] + x].f += share;
                 /* Each share is rounded, and so are sums of them; whole numbers do not help. */
-                e->error[plane + y * in[3] + x] += 16 * tc_u(call) * fabsl(share);
+                e->error[plane + y * in[3] + x] += steps * tc_u(call) * fabsl(share);
             }
     }
 }
