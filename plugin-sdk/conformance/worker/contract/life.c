@@ -77,6 +77,10 @@ static int64_t live_and_count(tc_contract *k, tn_requirement requirement, const 
     return tc_census_take(before).threads;
 }
 
+static const char *garbled_name(void) {
+    return options.garbled < 0 ? "(none)" : options.names[options.garbled];
+}
+
 /* What fails says why, each time. */
 static bool said(tc_contract *k, tn_status status, const char *call) {
     if (status != TN_OK && (!*tc_host_message() || tc_host_message_status() != status))
@@ -84,7 +88,8 @@ static bool said(tc_contract *k, tn_status status, const char *call) {
             k, TNP_FAIL_MESSAGE,
             "with option %s set to '%s' %s failed with %s, without a host->fail of that status"
             " and a message",
-            options.names[options.garbled], options.value, call, tc_tn_status_name(status));
+            garbled_name(), options.garbled < 0 ? "" : options.value, call,
+            tc_tn_status_name(status));
     tc_host_forget();
     return status == TN_OK;
 }
@@ -121,8 +126,7 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
  */
 static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
     char when[160];
-    snprintf(when, sizeof when, "after init with option %s set to '%s'",
-             options.garbled < 0 ? "(none)" : options.names[options.garbled],
+    snprintf(when, sizeof when, "after init with option %s set to '%s'", garbled_name(),
              options.garbled < 0 ? "" : options.value);
     static char poison;
     s->self = (tn_instance *)(void *)&poison;
@@ -167,7 +171,8 @@ static int remove_entry(const char *path, const struct stat *s, int type, struct
     return remove(path);
 }
 
-/* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left behind. */
+/* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left
+ * behind. */
 static void try_options(tc_contract *k) {
     static const char *const values[] = {
         "", "no such value", "-1", "99999999999999999999999", "1", "1000003", "/dev/null/none"};
