@@ -28,8 +28,10 @@ static bool read_data(const tc_case *c, tc_data *out, char why[TC_MESSAGE]) {
             *out = (tc_data)k;
             return true;
         }
-    return WRONG("data=%s: exact, random, wide, cancel, biased, special, carry, exponents or every",
-                 text);
+    char names[256] = "";
+    for (size_t k = 0, n = 0; k < TC_N_DATA && n < sizeof names; k++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", k ? ", " : "", data_names[k]);
+    return WRONG("data=%s: one of %s", text, names);
 }
 
 static bool read_types(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {

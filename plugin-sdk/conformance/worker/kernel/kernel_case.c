@@ -204,13 +204,6 @@ static int32_t dim_of(const forms *f, const char *line) {
     return dim;
 }
 
-/* But for those of one dtype grown lines are for this class alone (tc_is_extra). */
-static bool mark(const forms *f, tc_draft *d) {
-    if (f->grows == GROWN_MORE)
-        tc_draft_set(d, "seed", "1");
-    return true;
-}
-
 /* Every second line along the dimension that the call is about. */
 static bool add_grown(forms *f, const char *line, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE];
@@ -224,13 +217,15 @@ static bool add_grown(forms *f, const char *line, tc_random random) {
         tc_draft d;
         tc_case c;
         tc_invocation call;
-        if (arg->kind == TC_ARG_TENSOR && tc_draft_read(line, &d, why) &&
-            (at = tc_draft_find(&d, arg->name)) >= 0 &&
-            tc_mutate_grow(&d, at, dim, numel, &random) && mark(f, &d) && tc_draft_line(&d, text) &&
-            parse(text, &c, &arena, &call) && is_affordable(f, &call)) {
+        bool good = arg->kind == TC_ARG_TENSOR && tc_draft_read(line, &d, why) &&
+                    (at = tc_draft_find(&d, arg->name)) >= 0 &&
+                    tc_mutate_grow(&d, at, dim, numel, &random);
+        if (good && f->grows == GROWN_MORE) /* for this class alone (tc_is_extra) */
+            tc_draft_set(&d, "seed", "1");
+        added = good && tc_draft_line(&d, text) && parse(text, &c, &arena, &call) &&
+                is_affordable(f, &call);
+        if (added)
             f->to->line(f->to, text);
-            added = true;
-        }
         tc_arena_finish(&arena);
     }
     return added;
