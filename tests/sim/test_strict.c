@@ -125,7 +125,7 @@ static void memory_freed_under_queued_work_is_an_error_of_the_stream(void **stat
     assert_true(mini_open(&rig, rig_plugin, 0));
     slow work = slow_create();
     tn_memory m = allocate(rig.device, 64);
-    slow_queue(&work, rig.stream, 5);
+    slow_queue(&work, rig.stream, 25);
     assert_ok(memory()->fill(rig.device, rig.stream, m, 0, 0, 64));
     release(rig.device, m);
     assert_status(mini_synchronize(&rig), TN_ERR_INVALID_ARGUMENT);
@@ -198,8 +198,11 @@ static void a_lost_device_says_so_before_anything_else(void **state) {
     assert_ok(rig.ops->events->create(rig.device, 0, &event));
     slow_queue(&work, rig.stream, 1);
     assert_ok(rig.ops->events->record(event, rig.stream));
-    assert_ok(memory()->fill(rig.device, other, work.a->view.memory, 0, 0, 8));
-    assert_status(rig.ops->streams->synchronize(other), TN_ERR_DEVICE_LOST);
+    /* The fourth is this fill, as a rule; the work or the mark where threads came late. */
+    tn_status status = memory()->fill(rig.device, other, work.a->view.memory, 0, 0, 8);
+    while (status == TN_OK)
+        status = rig.ops->streams->synchronize(other);
+    assert_int_equal(status, TN_ERR_DEVICE_LOST);
     assert_status(rig.ops->streams->query(rig.stream), TN_ERR_DEVICE_LOST);
     assert_status(rig.ops->events->query(event), TN_ERR_DEVICE_LOST);
     assert_status(mini_alloc(memory(), rig.device, 99, 0, &none, &host), TN_ERR_DEVICE_LOST);
