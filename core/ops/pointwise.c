@@ -52,6 +52,88 @@ tn_status tni_run_log1p(const tn_cell *args, tn_cell *rets) {
         rets);
 }
 
+/* Half the angle twice, tan(a / 2) = t / (1 + sqrt(1 + t^2)), from t in [0, 1]; what is left is below
+ * tan(pi / 16), where the series of atan ends after a few terms. */
+tn_status tni_run_atan(const tn_cell *args, tn_cell *rets) {
+    enum { LAST = 21 };
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *size = tni_own(&tmp, tni_abs(x));
+    tn_tensor *far = tni_own(&tmp, tni_gt_scalar(size, tn_int(1)));
+    tn_tensor *t = tni_own(&tmp, tni_where(far, tni_own(&tmp, tni_reciprocal(size)), size));
+    for (int i = 0; i < 2; i++) {
+        tn_tensor *square = tni_own(&tmp, tni_mul(t, t));
+        square = tni_then(&tmp, tni_add_scalar(square, tn_int(1), tn_int(1)), square);
+        tn_tensor *root = tni_then(&tmp, tni_sqrt(square), square);
+        root = tni_then(&tmp, tni_add_scalar(root, tn_int(1), tn_int(1)), root);
+        t = tni_own(&tmp, tni_div(t, root));
+    }
+    tn_tensor *z = tni_own(&tmp, tni_mul(t, t)), *series = NULL;
+    for (int n = LAST; n > 0; n -= 2) {
+        tn_scalar term = tn_float((n % 4 == 1 ? 4.0 : -4.0) / n); /* four times: the halves */
+        if (!series)
+            series = tni_own(&tmp, tni_mul_scalar(z, term));
+        else if (n > 1)
+            series = tni_then(&tmp, tni_add_scalar(series, term, tn_int(1)), series);
+        else
+            break;
+        if (n < LAST)
+            series = tni_then(&tmp, tni_mul(series, z), series);
+    }
+    tn_tensor *whole = tni_own(&tmp, tni_mul_scalar(t, tn_int(4)));
+    tn_tensor *angle = tni_own(&tmp, tni_add(whole, tni_own(&tmp, tni_mul(series, t)), tn_int(1)));
+    tn_tensor *rest =
+        tni_own(&tmp, tni_rsub_scalar(angle, tn_float(1.5707963267948966), tn_int(1)));
+    angle = tni_own(&tmp, tni_where(far, rest, angle));
+    tn_tensor *with_sign = tni_own(&tmp, tni_where(tni_own(&tmp, tni_lt_scalar(x, tn_int(0))),
+                                                   tni_own(&tmp, tni_neg(angle)), angle));
+    tn_tensor *small = tni_own(&tmp, tni_lt_scalar(size, tn_float(1e-9))); /* zeros, tiny ones */
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(small, x, with_sign)), rets);
+}
+
+/* The angle of the larger side by the smaller, brought into its half and quarter. Which zero `other` is
+ * shows in its reciprocal. */
+tn_status tni_run_atan2(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *y = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
+    tn_tensor *up = tni_own(&tmp, tni_abs(y)), *side = tni_own(&tmp, tni_abs(x));
+    tn_tensor *steep = tni_own(&tmp, tni_gt(up, side));
+    tn_tensor *large = tni_own(&tmp, tni_where(steep, up, side));
+    tn_tensor *part = tni_own(&tmp, tni_where(steep, side, up));
+    /* 0 by 0 is 0, infinity by infinity 1 */
+    tn_tensor *one = tni_own(&tmp, tni_ones_like(large, TN_DTYPE_NONE, tn_no_device()));
+    tn_tensor *quotient = tni_own(&tmp, tni_div(part, large));
+    tn_tensor *none = tni_own(&tmp, tni_eq_scalar(large, tn_int(0)));
+    quotient = tni_own(&tmp, tni_where(none, part, quotient));
+    tn_tensor *endless = tni_own(&tmp, tni_eq_scalar(part, tn_float(INFINITY)));
+    quotient = tni_own(&tmp, tni_where(endless, one, quotient));
+    tn_tensor *angle = tni_own(&tmp, tni_atan(quotient));
+    angle = tni_own(
+        &tmp,
+        tni_where(steep,
+                  tni_own(&tmp, tni_rsub_scalar(angle, tn_float(1.5707963267948966), tn_int(1))),
+                  angle));
+    tn_tensor *left =
+        tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_lt_scalar(x, tn_int(0))),
+                                     tni_own(&tmp, tni_eq_scalar(tni_own(&tmp, tni_reciprocal(x)),
+                                                                 tn_float(-INFINITY)))));
+    angle = tni_own(
+        &tmp,
+        tni_where(left,
+                  tni_own(&tmp, tni_rsub_scalar(angle, tn_float(3.141592653589793), tn_int(1))),
+                  angle));
+    tn_tensor *below =
+        tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_lt_scalar(y, tn_int(0))),
+                                     tni_own(&tmp, tni_eq_scalar(tni_own(&tmp, tni_reciprocal(y)),
+                                                                 tn_float(-INFINITY)))));
+    angle = tni_own(&tmp, tni_where(below, tni_own(&tmp, tni_neg(angle)), angle));
+    /* NaN of either */
+    tn_tensor *sum = tni_own(&tmp, tni_add(x, y, tn_int(1)));
+    tn_tensor *whole =
+        tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq(x, x)), tni_own(&tmp, tni_eq(y, y))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(whole, angle, sum)), rets);
+}
+
 /* floor(x), raised where more than 1/2 is left, or just that and it is odd */
 tn_status tni_run_round(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
@@ -173,6 +255,29 @@ tn_status tni_run_div_tensor_mode(const tn_cell *args, tn_cell *rets) {
     tn_tensor *raised =
         tni_own(&tmp, tni_bitwise_and(negative, tni_own(&tmp, tni_ne_scalar(rest, tn_int(0)))));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_add(low, raised, tn_int(1))), rets);
+}
+
+/* Of floats what |self| leaves by |other|, which is exact, with self's sign; of integers, whose sizes may
+ * overflow, what remainder leaves without the divisor that it added. */
+tn_status tni_run_fmod(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
+    tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(a, tn_int(0)));
+    if (!tni_is_float(tn_promote(a->view.dtype, b->view.dtype))) {
+        tn_tensor *rest = tni_own(&tmp, tni_remainder(a, b));
+        tn_tensor *differ =
+            tni_own(&tmp, tni_ne(negative, tni_own(&tmp, tni_lt_scalar(b, tn_int(0)))));
+        tn_tensor *left = tni_own(&tmp, tni_ne_scalar(rest, tn_int(0)));
+        tn_tensor *less = tni_own(&tmp, tni_sub(rest, b, tn_int(1)));
+        tn_tensor *added = tni_own(&tmp, tni_bitwise_and(differ, left));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_where(added, less, rest)), rets);
+    }
+    tn_tensor *rest =
+        tni_own(&tmp, tni_remainder(tni_own(&tmp, tni_abs(a)), tni_own(&tmp, tni_abs(b))));
+    tn_tensor *signed_rest = tni_own(&tmp, tni_where(negative, tni_own(&tmp, tni_neg(rest)), rest));
+    tn_tensor *none = tni_own(&tmp, tni_eq_scalar(rest, tn_int(0)));
+    tn_tensor *zero = tni_own(&tmp, tni_mul_scalar(a, tn_int(0))); /* of a's sign */
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(none, zero, signed_rest)), rets);
 }
 
 /* where(self < other, self, other), and NaN if either is */

@@ -27,6 +27,12 @@
             return copysign(r, b); \
         return (b < 0) != (r < 0) ? r + b : r; \
     }
+static inline float fmod_one_float(float a, float b) {
+    return fmodf(a, b);
+}
+static inline double fmod_one_double(double a, double b) {
+    return fmod(a, b);
+}
 FLOOR_DIVIDE(float, fmodf, floorf, copysignf)
 FLOOR_DIVIDE(double, fmod, floor, copysign)
 
@@ -41,6 +47,7 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
     TNC_LOOP2(div_##sfx, T, T, TNC_NOTHING, a / b) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##T(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##T(a, b)) \
+    TNC_LOOP2(fmod_##sfx, T, T, TNC_NOTHING, fmod_one_##T(a, b)) \
     TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, MAXIMUM(a, b)) \
     TNC_LOOP2(minimum_##sfx, T, T, TNC_NOTHING, MINIMUM(a, b)) \
     TNC_LOOP2(pow_##sfx, T, T, TNC_NOTHING, pow(a, b)) \
@@ -77,6 +84,9 @@ TNC_LOOP1(sign_f64, double, double, TNC_NOTHING, a != a ? a : (double)((a > 0) -
         T r = (T)(a % b); \
         return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r; \
     } \
+    static inline T fmod_one_##sfx(T a, T b) { \
+        return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % b); \
+    } \
     static inline T pow_one_##sfx(T a, T b) { \
         if (b < 0) \
             return a == 1 ? 1 : (T)(a == (T)-1 ? (b % 2 ? -1 : 1) : 0); \
@@ -100,6 +110,7 @@ TNC_INT_TYPES(INT_HELPERS)
     TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, (U)(a) * (U)(b)) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##sfx(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##sfx(a, b)) \
+    TNC_LOOP2(fmod_##sfx, T, T, TNC_NOTHING, fmod_one_##sfx(a, b)) \
     TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, a > b ? a : b) \
     TNC_LOOP2(minimum_##sfx, T, T, TNC_NOTHING, a < b ? a : b) \
     TNC_LOOP2(pow_##sfx, T, T, TNC_NOTHING, pow_one_##sfx(a, b)) \
@@ -129,6 +140,7 @@ static const tn_kernel records[] = {
     TNC_FLOATS(TNC_BINARY, div),
     TNC_NUMBERS(TNC_BINARY, floor_divide, .expensive = 1),
     TNC_NUMBERS(TNC_BINARY, remainder, .expensive = 1),
+    TNC_NUMBERS(TNC_BINARY, fmod, .expensive = 1),
     TNC_NUMBERS(TNC_BINARY, maximum),
     TNC_NUMBERS(TNC_BINARY, minimum),
     TNC_NUMBERS(TNC_BINARY, pow, .expensive = 1),

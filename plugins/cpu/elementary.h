@@ -2,6 +2,7 @@
 #ifndef TNI_PLUGINS_CPU_ELEMENTARY_H
 #define TNI_PLUGINS_CPU_ELEMENTARY_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ typedef uint64_t u64;
 #define bits_of_f32 tnc_bits
 #define f64_of_bits tnc_double
 #define bits_of_f64 tnc_bits64
+#define em_sqrt sqrtf
+#define em_sqrt_f64 sqrt
 #define ELEMENTARY static inline __attribute__((always_inline))
 #include "plugins/shared/elementary.h"
 

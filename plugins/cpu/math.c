@@ -1,4 +1,4 @@
-/* Elementary functions of one tensor. */
+/* Elementary functions. */
 #include "plugins/cpu/pointwise.h"
 #include "plugins/cpu/vmath.h"
 
@@ -11,6 +11,17 @@
     X(sqrt, sqrtf(a), sqrt(a), 0) \
     X(rsqrt, 1.0f / sqrtf(a), 1.0 / sqrt(a), 0) \
     X(reciprocal, 1.0f / a, 1.0 / a, 0) \
+    X(exp2, em_exp2(a), exp2(a), 1) \
+    X(log2, em_log2(a), log2(a), 1) \
+    X(log10, em_log10(a), log10(a), 1) \
+    X(asin, em_asin(a), asin(a), 1) \
+    X(acos, em_acos(a), acos(a), 1) \
+    X(atan, em_atan(a), atan(a), 1) \
+    X(sinh, em_sinh(a), sinh(a), 1) \
+    X(cosh, em_cosh(a), cosh(a), 1) \
+    X(asinh, em_asinh(a), asinh(a), 1) \
+    X(acosh, em_acosh(a), acosh(a), 1) \
+    X(atanh, em_atanh(a), atanh(a), 1) \
     X(tanh, em_tanh(a), tanh(a), 1) \
     X(erf, em_erf(a), erf(a), 1) \
     X(floor, floorf(a), floor(a), 0) \
@@ -25,8 +36,12 @@ FUNCTIONS(LOOPS)
 
 TNC_LOOP1(sin_f64, double, double, TNC_NOTHING, sin(a))
 TNC_LOOP1(cos_f64, double, double, TNC_NOTHING, cos(a))
+TNC_LOOP1(tan_f64, double, double, TNC_NOTHING, tan(a))
 
-/* The fast reduction of sin and cos ends at TNC_TRIG_MAX; the few elements beyond it are done again
+TNC_LOOP2(atan2_f32, float, float, TNC_NOTHING, em_atan2(a, b))
+TNC_LOOP2(atan2_f64, double, double, TNC_NOTHING, atan2(a, b))
+
+/* The fast reduction of sin, cos and tan ends at TNC_TRIG_MAX; the few elements beyond it are done again
  * by the C library, from a copy since the output may be the input. */
 #define TRIG_LOOP(name, fast, slow) \
     TNC_LOOP_HEAD(name) { \
@@ -50,11 +65,14 @@ TNC_LOOP1(cos_f64, double, double, TNC_NOTHING, cos(a))
     }
 TRIG_LOOP(sin_f32, tnc_sin, sinf)
 TRIG_LOOP(cos_f32, tnc_cos, cosf)
+TRIG_LOOP(tan_f32, tnc_tan, tanf)
 
 #define RECORDS(op, f32, f64, expensive_) TNC_FLOATS(TNC_UNARY, op, .expensive = expensive_),
 
 static const tn_kernel records[] = {
     FUNCTIONS(RECORDS) TNC_FLOATS(TNC_UNARY, sin, .expensive = 1),
     TNC_FLOATS(TNC_UNARY, cos, .expensive = 1),
+    TNC_FLOATS(TNC_UNARY, tan, .expensive = 1),
+    TNC_FLOATS(TNC_BINARY, atan2, .expensive = 1),
 };
 TNC_PUBLISH(math, records);

@@ -1,4 +1,4 @@
-/* The elementary functions of ../elementary.h, and sin and cos, which are made as those
+/* The elementary functions of ../elementary.h, and sin, cos and tan, which are made as those
  * are; their polynomials are FreeBSD's (msun, k_sinf.c and k_cosf.c). f64 uses the C library. */
 #ifndef TNI_PLUGINS_CPU_VMATH_H
 #define TNI_PLUGINS_CPU_VMATH_H
@@ -37,6 +37,10 @@ ELEMENTARY float tnc_sin(float x) {
 
 ELEMENTARY float tnc_cos(float x) {
     return tnc_sin_quarter(x, 1);
+}
+
+ELEMENTARY float tnc_tan(float x) {
+    return x == 0.0f ? x : tnc_sin_quarter(x, 0) / tnc_sin_quarter(x, 1);
 }
 
 /* ---- the same names for f64 -------------------------------------------------------------- */

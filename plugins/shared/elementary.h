@@ -1,15 +1,16 @@
 /* Elementary functions of f32 and the conversions of f16, written so that a loop over
  * them vectorises: no branches, no tables, no calls. In C and in device code
  * (shared/gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
- * 2 ULP, 3 of sigmoid (tests/cpu/test_math.c measures them); infinities, NaN, signed zeros and subnormals
+ * 2 ULP, 3 of sigmoid and of angles (tests/cpu/test_math.c measures them); infinities, NaN, signed zeros and subnormals
  * come out as in C's <math.h>.
  *
  * Who includes it has defined the types f32, i32, u32, and where HAS_F64 is 1 f64 and u64; numbers
- * by their bits, bits_of_f32 and f32_of_bits and those of f64; and ELEMENTARY, which begins a
- * function.
+ * by their bits, bits_of_f32 and f32_of_bits and those of f64; em_sqrt and em_sqrt_f64; and ELEMENTARY,
+ * which begins a function.
  *
  * Sources of the polynomials
- *   Cephes    S. L. Moshier, Cephes Mathematical Library (exp, log)
+ *   Cephes    S. L. Moshier, Cephes Mathematical Library (exp, log,
+ *             asinf, atanf, sinhf)
  *   Juffa     N. Juffa, minimax fits of erff and tanhf, published on Stack Overflow, 2017-2018
  */
 #ifndef TNI_PLUGINS_SHARED_ELEMENTARY_H
@@ -189,6 +190,183 @@ ELEMENTARY f32 em_sigmoid(f32 x) {
     f32 r = 1.0f / (1.0f + e);
     return x < 0.0f ? e * r : r;
 }
+
+/* 2^x: x = n + r, |r| <= 1/2, and exp(r ln2). */
+ELEMENTARY f32 em_exp2(f32 x) {
+    f32 y = x > 129.0f ? 129.0f : x;
+    y = y < -151.0f ? -151.0f : y;
+    f32 shifted = y + ROUND_F32;
+    f32 n = shifted - ROUND_F32;
+    f32 p = em_exp((y - n) * 0.693147180559945309f);
+    i32 k = (i32)(bits_of_f32(shifted) - bits_of_f32(ROUND_F32));
+    i32 part = k >> 1;
+    f32 scale = f32_of_bits((u32)(part + 127) << 23);
+    f32 rest = f32_of_bits((u32)(k - part + 127) << 23);
+    f32 r = p * scale * rest;
+    return x != x ? x : r;
+}
+
+/* ---- angles ------------------------------------------------------------------------------ */
+
+#define PI_F32 3.14159265358979324f
+#define HALF_PI_F32 1.57079632679489662f
+
+/* atan of what lies in [0, 1]: a polynomial up to tan(pi / 8), beyond it pi / 4 + atan((x - 1) / (x + 1)). */
+ELEMENTARY f32 em_atan_part(f32 x) {
+    f32 far = x > 0.414213562373095049f ? 1.0f : 0.0f;
+    f32 y = (x - far) / (1.0f + x * far), z = y * y;
+    f32 p = 8.05374449538e-2f;
+    p = p * z - 1.38776856032e-1f;
+    p = p * z + 1.99777106478e-1f;
+    p = p * z - 3.33329491539e-1f;
+    p = p * (z * y) + y;
+    return p + far * 0.785398163397448310f;
+}
+
+ELEMENTARY f32 em_atan(f32 x) {
+    f32 t = em_fabs(x);
+    f32 p = em_atan_part(t > 1.0f ? 1.0f / t : t);
+    f32 r = em_copysign(t > 1.0f ? HALF_PI_F32 - p : p, x);
+    return x == 0.0f || x != x ? x : r;
+}
+
+/* The angle of the point (x, y). */
+ELEMENTARY f32 em_atan2(f32 y, f32 x) {
+    f32 a = em_fabs(x), b = em_fabs(y);
+    f32 large = a > b ? a : b, small = a > b ? b : a;
+    f32 q = small / large;
+    q = large == 0.0f ? 0.0f : q;
+    q = small == INFINITE ? 1.0f : q;
+    f32 r = em_atan_part(q);
+    r = b > a ? HALF_PI_F32 - r : r;
+    r = bits_of_f32(x) >> 31 ? PI_F32 - r : r;
+    r = em_copysign(r, y);
+    return x != x || y != y ? NOT_A_NUMBER : r;
+}
+
+/* asin of what lies in [0, 1/2]. */
+ELEMENTARY f32 em_asin_part(f32 x, f32 z) {
+    f32 p = 4.2163199048e-2f;
+    p = p * z + 2.4181311049e-2f;
+    p = p * z + 4.5470025998e-2f;
+    p = p * z + 7.4953002686e-2f;
+    p = p * z + 1.6666752422e-1f;
+    return p * (z * x) + x;
+}
+
+/* asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)) */
+ELEMENTARY f32 em_asin(f32 x) {
+    f32 t = em_fabs(x);
+    f32 z = t > 0.5f ? 0.5f * (1.0f - t) : t * t;
+    f32 p = em_asin_part(t > 0.5f ? em_sqrt(z) : t, z);
+    f32 r = em_copysign(t > 0.5f ? HALF_PI_F32 - 2.0f * p : p, x);
+    r = t > 1.0f ? NOT_A_NUMBER : r;
+    return x == 0.0f || x != x ? x : r;
+}
+
+ELEMENTARY f32 em_acos(f32 x) {
+    f32 t = em_fabs(x);
+    f32 z = t > 0.5f ? 0.5f * (1.0f - t) : t * t;
+    f32 p = em_asin_part(t > 0.5f ? em_sqrt(z) : t, z);
+    f32 near = x < 0.0f ? PI_F32 - 2.0f * p : 2.0f * p;
+    f32 r = t > 0.5f ? near : HALF_PI_F32 - em_copysign(p, x);
+    r = t > 1.0f ? NOT_A_NUMBER : r;
+    return x != x ? x : r;
+}
+
+/* ---- hyperbolic functions ---------------------------------------------------------------- */
+
+/* exp(x) / 2, also where exp(x) overflows. */
+ELEMENTARY f32 em_half_exp(f32 x) {
+    f32 large = em_exp(x - 1.0f) * 1.35914091422952262f;
+    return x > 80.0f ? large : 0.5f * em_exp(x);
+}
+
+ELEMENTARY f32 em_sinh(f32 x) {
+    f32 t = em_fabs(x), z = x * x;
+    f32 e = em_half_exp(t);
+    f32 large = em_copysign(e - 0.25f / e, x);
+    f32 p = 2.03721912945e-4f;
+    p = p * z + 8.33028376239e-3f;
+    p = p * z + 1.66667160211e-1f;
+    p = p * (z * x) + x;
+    f32 r = t > 1.0f ? large : p;
+    return x == 0.0f || x != x ? x : r;
+}
+
+ELEMENTARY f32 em_cosh(f32 x) {
+    f32 e = em_half_exp(em_fabs(x));
+    f32 r = e + 0.25f / e;
+    return x != x ? x : r;
+}
+
+#if HAS_F64
+/* e and 2 atanh((m - 1) / (m + 1)) of x = 2^e m, sqrt(1/2) <= m < sqrt(2); x is positive and normal. */
+ELEMENTARY f64 em_log_parts(f64 x, f64 *out_e) {
+    u64 u = bits_of_f64(x) + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
+    *out_e = f64_of_bits((u >> 52) | 0x4330000000000000) - (0x1p52 + 1023.0);
+    f64 m = f64_of_bits((u & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
+    f64 s = (m - 1.0) / (m + 1.0), z = s * s;
+    f64 p = 1.0 / 13;
+    p = p * z + 1.0 / 11;
+    p = p * z + 1.0 / 9;
+    p = p * z + 1.0 / 7;
+    p = p * z + 1.0 / 5;
+    p = p * z + 1.0 / 3;
+    p = p * z + 1.0;
+    return 2.0 * s * p;
+}
+
+/* A logarithm whose base has that factor for e and for the rest. */
+ELEMENTARY f32 em_log_based(f32 x, f64 of_e, f64 of_rest) {
+    f64 e, rest = em_log_parts(x, &e);
+    f32 r = (f32)(e * of_e + rest * of_rest);
+    r = x == 0.0f ? -INFINITE : r;
+    r = x < 0.0f ? NOT_A_NUMBER : r;
+    return x != x || x == INFINITE ? x : r;
+}
+
+ELEMENTARY f32 em_log2(f32 x) {
+    return em_log_based(x, 1.0, 1.44269504088896340736);
+}
+
+ELEMENTARY f32 em_log10(f32 x) {
+    return em_log_based(x, 0.301029995663981195214, 0.434294481903251827651);
+}
+
+ELEMENTARY f64 em_log_f64(f64 x) {
+    f64 e, rest = em_log_parts(x, &e);
+    return e * 0.693147180559945309417 + rest;
+}
+
+/* log(t + sqrt(t^2 + 1)), or a short series near 0. */
+ELEMENTARY f32 em_asinh(f32 x) {
+    f64 t = em_fabs(x);
+    f64 small = t - t * t * t * (1.0 / 6);
+    f32 r = (f32)(t < 1e-3 ? small : em_log_f64(t + em_sqrt_f64(t * t + 1.0)));
+    r = em_copysign(r, x);
+    return x != x || em_fabs(x) == INFINITE ? x : r;
+}
+
+/* log(x + sqrt(x^2 - 1)) */
+ELEMENTARY f32 em_acosh(f32 x) {
+    f64 t = x < 1.0f ? 1.0f : x;
+    f32 r = (f32)em_log_f64(t + em_sqrt_f64(t * t - 1.0));
+    r = x < 1.0f ? NOT_A_NUMBER : r;
+    return x != x || x == INFINITE ? x : r;
+}
+
+/* log((1 + t) / (1 - t)) / 2, or a short series near 0. */
+ELEMENTARY f32 em_atanh(f32 x) {
+    f64 t = em_fabs(x);
+    f64 inside = t < 1.0 ? t : 0.0;
+    f64 small = t + t * t * t * (1.0 / 3);
+    f32 r = (f32)(t < 1e-3 ? small : 0.5 * em_log_f64((1.0 + inside) / (1.0 - inside)));
+    r = t == 1.0 ? INFINITE : r;
+    r = t > 1.0 ? NOT_A_NUMBER : em_copysign(r, x);
+    return x != x ? x : r;
+}
+#endif
 
 /* ---- f16 by bits, after F. Giesen, "Float->half variants" -------------------------------- */
 

@@ -239,7 +239,10 @@ tn_tensor *sample(fill how, int64_t limit, tn_ints shape) {
     int64_t n = count_of(shape);
     for (int64_t i = 0; i < n && i < MOST; i++) {
         float apart = 0.1f * (float)((i * 7 + 3) % (n + (n % 7 == 0)) - n / 2) + 0.03f;
-        reals[i] = how == FILL_POSITIVE || how == FILL_AWAY ? 0.5f + 0.1f * (float)(i % 15) : apart;
+        reals[i] = how == FILL_POSITIVE || how == FILL_AWAY ? 0.5f + 0.1f * (float)(i % 15)
+                   : how == FILL_UNIT                       ? 0.1f + 0.1f * (float)(i % 8)
+                   : how == FILL_ABOVE                      ? 1.5f + 0.1f * (float)(i % 15)
+                                                            : apart;
         whole[i] = limit ? i % limit : 0;
         flags[i] = i % 3 == 0;
     }

@@ -52,6 +52,8 @@ typedef enum fill {
     FILL_POSITIVE,
     FILL_AWAY,
     FILL_APART,
+    FILL_UNIT,
+    FILL_ABOVE,
     FILL_MASK, /* bool */
     FILL_INDEX /* i64 below a limit */
 } fill;

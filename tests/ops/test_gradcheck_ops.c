@@ -26,6 +26,10 @@ static double value(sample *s, fill how, int64_t i, int64_t n) {
         return (uniform(s) < 0.5 ? -1 : 1) * (0.3 + 1.7 * u);
     case FILL_APART: /* a permutation of steps of 0.1, moved off every multiple of a tenth */
         return 0.1 * (double)((i * 7 + 3) % (n + (n % 7 == 0)) - n / 2) + 0.03;
+    case FILL_UNIT:
+        return 0.1 + 0.8 * u;
+    case FILL_ABOVE:
+        return 1.5 + 1.5 * u;
     default:
         return 4 * u - 2;
     }

@@ -1,8 +1,8 @@
 """Calls of operators: argument lists in the notation of operators.toml, spread over dtypes, layouts, forms and
 values.
 
-A list has one tensor or more of the dtype T that the call is made for: f(2, 3), pos, away, apart, and beyond those of
-operators.toml unit (in (0, 1]), wide (all magnitudes), special and listed (inputs.py's list, at random or in order),
+A list has one tensor or more of the dtype T that the call is made for: f(2, 3), pos, away, apart, unit
+(in (0, 1]), above (in [2, 8)), and beyond those of operators.toml wide (all magnitudes), special and listed (inputs.py's list, at random or in order),
 strewn (one in five of the list). A last argument in quotes fixes the dtype: f(2, 3, 'i64'). In an argument's place,
 'T' stands for T.
 """
@@ -165,7 +165,7 @@ def spread_pointwise(op, base, tame):
     places = [i for i, a in enumerate(op.schema.args) if a.type in ("Scalar", "Scalar?") and i < len(base)]
     for place in places:
         for scalar in SCALARS:
-            if scalar == 0.3 and op.schema.base in ("pow", "floor_divide", "remainder", "div"):
+            if scalar == 0.3 and op.schema.base in ("pow", "floor_divide", "remainder", "fmod", "div"):
                 continue  # where its rounding decides
             yield base[:place] + [scalar] + base[place + 1:]
             if len(places) == 1 and dtype in ("f32", "bf16", "i64", "u8") and not isinstance(scalar, bool):

@@ -52,6 +52,8 @@ class Result:
         if self.error is not None:
             either |= error.isinf()
         error = torch.where(error.isfinite(), error, 0)
+        if not self.elementwise and error.numel():  # of a sum: which element was lucky says nothing
+            error = error.max().expand_as(error)
         errors = [ANYTHING if e else code(x) for e, x in zip(either.flatten().tolist(), error.flatten().tolist())]
         scales = [code(x) for x in self.scale.flatten().tolist()]
         return raw(stored) + struct.pack(f"<{len(scales)}h", *scales) + struct.pack(f"<{len(errors)}h", *errors)

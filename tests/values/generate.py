@@ -14,6 +14,7 @@ import itertools
 import pathlib
 import re
 import sys
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -106,7 +107,8 @@ def write_operator(table, kernels, entry, section, writer, notes):
         return
     pointwise = calls.is_pointwise(op, section)
     differentiable = "constant" not in entry and not op.native_inplace and name not in samples.SHAPES
-    seeds, seen, done = itertools.count(len(writer.lines) + 1), collections.Counter(), set()
+    # its own, so that a new operator changes no other's numbers
+    seeds, seen, done = itertools.count(zlib.crc32(name.encode()) % 90000 + 1), collections.Counter(), set()
     for args in calls.spread(op, argument_lists(table, entry, name), section, is_tame(entry, kernels)):
         for call in form_calls(op, forms, calls.numbered(args, seeds), seen):
             key = re.sub(r"#\d+", "", str(call))

@@ -77,6 +77,8 @@ static double real(const char *kind, tn_dtype dtype, uint64_t h) {
         return moderate;
     if (strcmp(kind, "away") == 0)
         return sign * moderate;
+    if (strcmp(kind, "above") == 0)
+        return 4 * moderate;
     if (strcmp(kind, "unit") == 0)
         return h >> 41 & 1 ? fraction / 2 + ldexp(1, -bits) : 1 - fraction / 2;
     if (strcmp(kind, "wide") == 0) {

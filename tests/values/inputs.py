@@ -73,7 +73,7 @@ def value(kind, dtype, h, i):
             return wrap(h, dtype)
         if kind in ("any", "strewn"):
             return h % 19 - (0 if dtype == "u8" else 9)
-        if kind in ("pos", "unit"):
+        if kind in ("pos", "unit", "above"):
             return 1 + h % 9
         return (1 + h % 9) * (-1 if h >> 40 & 1 and dtype != "u8" else 1)  # away
     bits = BITS[dtype]
@@ -85,6 +85,8 @@ def value(kind, dtype, h, i):
         return math.ldexp(significand, -(h >> 41 & 1))
     if kind == "away":
         return sign * math.ldexp(significand, -(h >> 41 & 1))
+    if kind == "above":
+        return math.ldexp(significand, 2 - (h >> 41 & 1))
     if kind == "unit":
         return (significand - 1) / 2 + 2.0**-bits if h >> 41 & 1 else 1 - (significand - 1) / 2
     if kind == "wide":

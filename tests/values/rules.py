@@ -3,6 +3,8 @@ is marked with it, and its expectation is what the page promises; or it is left 
 nothing.
 """
 
+import math
+
 import torch
 
 from inputs import FLOATS, INTS, Tensor, upstream
@@ -56,7 +58,7 @@ def instead(call):
     """Results of a call that PyTorch refuses and docs/values.md defines, else None."""
     base = call.op.functional.base
     integers = all(not t.is_float for t in call.tensors)
-    if not integers or base not in ("floor_divide", "remainder", "div", "pow"):
+    if not integers or base not in ("floor_divide", "remainder", "fmod", "div", "pow"):
         return None
     if base == "pow":
         call.differs = "integer-to-a-negative-power"
@@ -65,6 +67,8 @@ def instead(call):
     if base == "div":
         mode = scalar(call, "rounding_mode")
         return whole(call, truncated if mode == "trunc" else lambda x, y: y and x // y) if mode else None
+    if base == "fmod":
+        return whole(call, lambda x, y: y and abs(x) % abs(y) * (1 if x > 0 else -1))
     return whole(call, lambda x, y: y and (x // y if base == "floor_divide" else x % y))
 
 
@@ -116,6 +120,24 @@ def squares_overflow(call, results):
     return bool((x.isfinite() & (x.abs() > limit)).any())
 
 
+def products_overflow(call, results):
+    """Is there a part of the numbers whose product is none, in the dtype that it is computed in?"""
+    x = known_size(call.tensors[0].tensor().double())
+    limit = torch.finfo(torch.float64 if call.tensors[0].dtype == "f64" else torch.float32).max
+    return bool(x.clamp(min=1).log2().sum() > math.log2(limit))
+
+
+def is_beyond_quarters(call, results):
+    """Is a quotient beyond a quarter of the whole numbers that its dtype has all of?"""
+    bits = {"f64": 51, "f32": 22, "f16": 22, "bf16": 22}
+    r = results[0]
+    return r.dtype in bits and bool((known_size(r.native.double()) > 2.0 ** bits[r.dtype]).any())
+
+
+def known_size(x):
+    return torch.where(x.isfinite(), x.abs(), 0)
+
+
 FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward")
@@ -132,7 +154,9 @@ LEFT_OUT = [
     ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
      and any(t.dtype == "u8" for t in call.tensors)),
     ("squares-that-overflow", ("var", "std"), squares_overflow),
-    ("ties", ("topk",), lambda call, results: call.tensors[0].layout == "expanded"),
+    ("products-that-overflow", ("prod",), products_overflow),
+    ("quotients-of-many-digits", ("floor_divide",), is_beyond_quarters),
+    ("ties", ("topk",), lambda call, results: len(set(call.tensors[0].tensor().flatten().tolist())) < call.tensors[0].tensor().numel()),
 ]
 
 
@@ -193,16 +217,19 @@ def gradient_of_nan_extreme(call, results, gradients):
 
 
 def remainder_by_the_smallest(call, results, gradients):
-    """Exact, where PyTorch's quotient overflows in f64."""
+    """Exact, where PyTorch's quotient is beyond what it computes with."""
     r = results[0]
-    if r.dtype != "f64":
+    if r.dtype != "f64" and not call.op.functional.base.startswith("fmod"):
         return False
     a, b = torch.broadcast_tensors(*(operand(a).double() for a in call.args[:2]))
     odd = r.native.isnan() & a.isfinite() & (b != 0) & ~b.isnan()
     if not odd.any():
         return False
-    exact = torch.tensor([x % y for x, y in zip(a[odd].tolist(), b[odd].tolist())], dtype=torch.float64)
-    r.native[odd] = r.wide[odd] = exact
+    rest = math.fmod if call.op.functional.base.startswith("fmod") else lambda x, y: x % y
+    exact = torch.tensor([rest(x, y) for x, y in zip(a[odd].tolist(), b[odd].tolist())], dtype=torch.float64)
+    if r.wide is not None:
+        r.wide[odd] = exact.to(r.wide.dtype)
+    r.native[odd] = exact.to(r.native.dtype)
     return True
 
 
@@ -250,7 +277,7 @@ RULES = {
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,
-    "remainder.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
+    "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
     "clamp.Tensor": clamp_by_tensors, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
 }
 OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()

@@ -199,7 +199,7 @@ EXTRA = {
 }
 
 # Formulas whose steps overflow, or become NaN, where PyTorch's do not; beside those that kernels.toml says so of.
-TAME = ("lerp.",)
+TAME = ("lerp.", "atan2(")
 
 # Names in argument lists that are no Python.
 WORDS = {"-inf_": "-1e999", "inf_": "1e999"}

@@ -1,7 +1,5 @@
 """table.c: records of the operators, decompositions and backward functions from expressions."""
 
-import ast
-
 import expr
 from emit import GENERATED, wrap
 
@@ -28,16 +26,10 @@ ATTR = {  # the same from a node's attribute
 PROPERTIES = {  # of a tensor argument that a formula may ask for, and their kinds
     "sizes": "ints", "strides": "ints", "offset": "int", "dtype": "dtype", "lengths": "ints",
 }
-
-
-def names_in(text):
-    """Names and dotted names of an expression; `self.sizes` does not name `self`."""
-    nodes = list(ast.walk(ast.parse(text, mode="eval")))
-    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
-    inner |= {id(n.func) for n in nodes if isinstance(n, ast.Call)}
-    found = [f"{n.value.id}.{n.attr}" if isinstance(n, ast.Attribute) else n.id
-             for n in nodes if isinstance(n, (ast.Attribute, ast.Name)) and id(n) not in inner]
-    return list(dict.fromkeys(found))
+OF_ARGUMENT = {  # of a tensor argument in a decomposition: kind, C
+    "sizes": ("ints", "tni_sizes({})"), "dtype": ("dtype", "{}->view.dtype"), "device": ("device", "{}->device->id"),
+    "rank": ("int", "{}->view.rank"), "numel": ("int", "{}->view.numel"),
+}
 
 
 def is_wide(entry):
@@ -47,8 +39,7 @@ def is_wide(entry):
         return entry.get("wide", False)
     if run.startswith("c:"):
         return True
-    calls = [n for n in ast.walk(ast.parse(run, mode="eval")) if isinstance(n, (ast.Call, ast.BinOp))]
-    return len(calls) > 1
+    return expr.count_calls(run) > 1
 
 
 class CoreEmitter:
@@ -77,9 +68,12 @@ class CoreEmitter:
         if op.form != op.entry["forms"].split()[0]:
             return name
         names = {a.name: (a.kind, a.name) for a in op.functional.args}
+        for a in op.functional.args:
+            if a.type == "Tensor":
+                names |= {f"{a.name}.{what}": (kind, code.format(a.name)) for what, (kind, code) in OF_ARGUMENT.items()}
         compiler = expr.Compiler(self.table, names, op.functional.name, self.called)
         result = compiler.compile(run)
-        used = names_in(run)
+        used = {name.partition(".")[0] for name in expr.names_in(run)}
         lines = [f"static tn_status {name}(const tn_cell *args, tn_cell *rets) {{"]
         for arg in op.functional.args:
             if arg.name in used:
@@ -145,7 +139,7 @@ class CoreEmitter:
         edges = list(grad)
         saved, attrs = {}, {}  # name -> mask of edges / name -> (position, source, kind)
         for i, (arg, text) in enumerate(grad.items()):
-            for used in names_in(text):
+            for used in expr.names_in(text):
                 if used in ("grad", "grad.device"):
                     continue
                 target = op.functional.arg(used)
@@ -249,7 +243,7 @@ class CoreEmitter:
     def source(self):
         return "".join(
             [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
-             "#include \"core/ops/functions.h\"\n#include \"core/ops/halves.h\"\n\n"]
+             "#include \"core/ops/functions.h\"\n#include \"core/ops/halves.h\"\n\n#include <string.h>\n\n"]
             + [f + "\n" for f in self.functions]
             + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n"])
 

@@ -6,7 +6,7 @@ import ast
 from emit import GENERATED
 
 FILLS = {"f": "FILL_ANY", "pos": "FILL_POSITIVE", "away": "FILL_AWAY", "apart": "FILL_APART",
-         "mask": "FILL_MASK", "idx": "FILL_INDEX"}
+         "unit": "FILL_UNIT", "above": "FILL_ABOVE", "mask": "FILL_MASK", "idx": "FILL_INDEX"}
 
 
 def tensor_call(node, target, prefix):

@@ -1,7 +1,9 @@
-"""Expressions over operators, compiled to C that frees each temporary after its one use.
+"""Expressions over operators, compiled to C that frees each temporary after its last use.
 
-A tensor is `tn_tensor *`; what a call makes is owned, what has a name is borrowed. NULL is a failure
-and passes through every call, so the result alone is checked.
+    low = floor(self); rest = self - low; where(rest > 0.5, low + 1, low)
+
+Names are bound once, the last expression is the result. A tensor is `tn_tensor *`; what a call makes is owned, what
+has a name is borrowed. NULL is a failure and passes through every call, so the result alone is checked.
 """
 
 import ast
@@ -11,7 +13,41 @@ from emit import default_c
 # C types of what a formula gives a function, by kind.
 C_TYPES = {"tensor": "tn_tensor *", "int": "int64_t ", "ints": "tn_ints ", "float": "double ", "bool": "bool ",
            "scalar": "tn_scalar ", "dtype": "tn_dtype ", "device": "tn_device ", "str": "const char *"}
-BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
+          ast.Mod: "remainder", ast.Pow: "pow", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or",
+          ast.BitXor: "bitwise_xor", ast.MatMult: "matmul", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+          ast.Eq: "eq", ast.NotEq: "ne"}
+# of a number and a tensor: the operator that has the number last
+MIRRORED = {ast.Add: "add", ast.Sub: "rsub", ast.Mult: "mul"}
+C_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+               ast.Eq: "==", ast.NotEq: "!="}
+
+
+def parse(text):
+    """([(name, expression)], expression): what is bound, in order, and the result."""
+    *bound, last = ast.parse(text).body
+    for statement in bound:
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)):
+            raise SystemExit(f"operators.toml: '{ast.unparse(statement)}' is not 'name = expression'")
+    if not isinstance(last, ast.Expr):
+        raise SystemExit(f"operators.toml: '{text}' does not end with its result")
+    return [(s.targets[0].id, s.value) for s in bound], last.value
+
+
+def names_in(text):
+    """Names and dotted names that an expression asks for; `self.sizes` does not name `self`."""
+    nodes = list(ast.walk(ast.parse(text)))
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    inner |= {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    bound = {name for name, _ in parse(text)[0]}
+    found = [f"{n.value.id}.{n.attr}" if isinstance(n, ast.Attribute) else n.id
+             for n in nodes if isinstance(n, (ast.Attribute, ast.Name)) and id(n) not in inner]
+    return [name for name in dict.fromkeys(found) if name not in bound]
+
+
+def count_calls(text):
+    return sum(isinstance(n, (ast.Call, ast.BinOp, ast.Compare)) for n in ast.walk(ast.parse(text)))
 
 
 class Compiler:
@@ -19,20 +55,38 @@ class Compiler:
         """names: name -> (kind, C expression); where: for messages; functions: C functions that formulas call
         by name, tni_NAME -> parameters, which are added to; widens: an expression that rounds more than once
         takes halves as f32 and gives f32"""
-        self.table, self.names, self.where, self.functions = table, names, where, functions
+        self.table, self.names, self.where, self.functions = table, dict(names), where, functions
         self.widens, self.wide = widens, False
         self.lines, self.n_temps = [], 0
+        self.bound = {}  # C variables of names that own what they stand for
 
     def fail(self, why):
         raise SystemExit(f"operators.toml: {self.where}: {why}")
 
     def compile(self, text):
         """Statements go to self.lines; returns a C expression of an owned tensor."""
-        tree = ast.parse(text, mode="eval").body
-        self.wide = self.widens and self.rounds_often(tree)
-        kind, code, owned = self.visit(tree)
+        bound, last = parse(text)
+        self.wide = self.widens and self.rounds_often(ast.parse(text))
+        for i, (name, value) in enumerate(bound):
+            if name in self.names:
+                self.fail(f"'{name}' is bound twice")
+            kind, code, owned = self.visit(value)
+            self.names[name] = (kind, code)
+            if owned:
+                self.bound[name] = code
+            later = {n.id for tree in [v for _, v in bound[i + 1:]] + [last] for n in ast.walk(tree)
+                     if isinstance(n, ast.Name)}
+            if name not in later:
+                self.fail(f"'{name}' is not used")
+            for used in [used for used in self.bound if used not in later]:
+                self.lines.append(f"tni_drop({self.bound.pop(used)});")
+        kind, code, owned = self.visit(last)
         if kind != "tensor":
             self.fail(f"'{text}' is no tensor but {kind}")
+        if not owned and code in self.bound.values():
+            self.bound = {name: held for name, held in self.bound.items() if held != code}
+            owned = True
+        self.lines += [f"tni_drop({held});" for held in self.bound.values()]
         return code if owned else f"tni_keep_opt({code})"
 
     def visit(self, node):
@@ -40,7 +94,7 @@ class Compiler:
             if node.id not in self.names:
                 self.fail(f"no argument or result '{node.id}'")
             kind, code = self.names[node.id]
-            if self.wide and kind == "tensor":
+            if self.wide and kind == "tensor" and node.id not in self.bound:
                 return kind, self.temp(f"tni_wide({code})"), True
             return kind, code, False
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -57,10 +111,17 @@ class Compiler:
             return "ints", f"TN_SHAPE({', '.join(str(code) for _, code, _ in items)})", False
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.negate(node.operand)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self.call("logical_not", [self.visit(node.operand)])
         if isinstance(node, ast.BinOp):
-            return self.binary(node)
+            return self.binary(node, node.op, node.left, node.right)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self.binary(node, node.ops[0], node.left, node.comparators[0])
+        if isinstance(node, ast.IfExp):
+            return self.choice(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return self.call(node.func.id, [self.visit(a) for a in node.args])
+            named = {k.arg: self.visit(k.value) for k in node.keywords}
+            return self.call(node.func.id, [self.visit(a) for a in node.args], named)
         self.fail(f"cannot compile '{ast.unparse(node)}'")
 
     def rounds_often(self, tree):
@@ -89,20 +150,59 @@ class Compiler:
             return kind, -code, False
         if kind == "scalar":
             return kind, f"tni_scalar_neg({code})", False
+        if kind in ("int", "float"):
+            return kind, f"-{code}", False
         return self.call("neg", [value])
 
-    def binary(self, node):
-        left, right = self.visit(node.left), self.visit(node.right)
-        name = BINARY.get(type(node.op)) or self.fail("only + - * / are operators")
-        if left[0] != "tensor":
-            self.fail(f"'{ast.unparse(node)}': the left operand must be a tensor")
+    def binary(self, node, operator, left_node, right_node):
+        left, right = self.visit(left_node), self.visit(right_node)
+        name = BINARY.get(type(operator)) or self.fail(f"no operator does '{ast.unparse(node)}'")
+        if left[0] == "tensor":
+            return self.call(name if right[0] == "tensor" else name + "_scalar", [left, right])
         if right[0] == "tensor":
-            return self.call(name, [left, right])
-        return self.call(name + "_scalar", [left, right])
+            mirrored = MIRRORED.get(type(operator)) or self.fail(
+                f"'{ast.unparse(node)}': a number stands left of + - * alone")
+            return self.call(mirrored + "_scalar", [right, left])
+        if {left[0], right[0]} - {"int", "float", "constant"} or type(operator) not in C_OPERATORS:
+            self.fail(f"'{ast.unparse(node)}' is of {left[0]} and {right[0]}")
+        kinds = {"float" if isinstance(code, float) else kind for kind, code, _ in (left, right)}
+        kind = "bool" if isinstance(node, ast.Compare) else "float" if "float" in kinds else "int"
+        return kind, f"({left[1]} {C_OPERATORS[type(operator)]} {right[1]})", False
 
-    def call(self, name, values):
+    def condition(self, node):
+        """A truth about arguments, as C."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"!{self.condition(node.operand)}"
+        if isinstance(node, ast.BoolOp):
+            joined = " && " if isinstance(node.op, ast.And) else " || "
+            return f"({joined.join(map(self.condition, node.values))})"
+        if isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant):
+            kind, code = self.names.get(getattr(node.left, "id", ""), (None, None))
+            value = node.comparators[0].value
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and value is None and kind in ("tensor", "scalar"):
+                absent = f"tni_not_tensor({code})" if kind == "tensor" else f"({code}.tag == TN_CELL_NONE)"
+                return absent if isinstance(node.ops[0], ast.Is) else f"!{absent}"
+            if kind == "str" and isinstance(node.ops[0], ast.Eq):
+                return f'(strcmp({code}, "{value}") == 0)'
+        kind, code, _ = self.visit(node)
+        return code if kind == "bool" else self.fail(f"'{ast.unparse(node)}' is no condition")
+
+    def choice(self, node):
+        """One of two tensors; only that is computed."""
+        condition, name = self.condition(node.test), f"t{self.n_temps}"
+        self.n_temps += 1
+        self.lines += [f"tn_tensor *{name};", f"if ({condition}) {{"]
+        for branch, end in ((node.body, "} else {"), (node.orelse, "}")):
+            kind, code, owned = self.visit(branch)
+            if kind != "tensor":
+                self.fail(f"'{ast.unparse(branch)}' is no tensor but {kind}")
+            self.lines += [f"{name} = {code if owned else f'tni_keep_opt({code})'};", end]
+        return "tensor", name, True
+
+    def call(self, name, values, named=()):
         """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""
         op = self.table.by_c_name(name)
+        named = dict(named)
         if op:
             args = op.schema.args
             if len(values) > len(args):
@@ -111,13 +211,19 @@ class Compiler:
             for i, arg in enumerate(args):
                 if i < len(values):
                     code.append(self.convert(values[i], arg))
+                elif arg.name in named:
+                    values.append(named.pop(arg.name))
+                    code.append(self.convert(values[-1], arg))
                 elif arg.has_default:
                     code.append(default_c(arg))
+                    values.append(("constant", None, False))
                 else:
                     self.fail(f"{name}: argument '{arg.name}' is missing")
         else:
             code = [code for _, code, _ in values]
             self.declare(name, values)
+        if named:
+            self.fail(f"{name} has no argument {sorted(named)}")
         temp = self.temp(f"tni_{name}({', '.join(code)})")
         for value in values:
             if value[2]:
@@ -134,11 +240,15 @@ class Compiler:
 
     def convert(self, value, arg):
         kind, code, _ = value
-        if kind != "constant":
-            if kind != arg.kind:
-                self.fail(f"argument '{arg.name}' is {arg.kind}, given {kind} '{code}'")
-            return code
-        return constant_c(code, arg, self.fail)
+        if kind == "constant":
+            return constant_c(code, arg, self.fail)
+        if arg.kind == "scalar" and kind in ("int", "float"):
+            return f"tn_{kind}({code})"
+        if arg.kind == "float" and kind == "int":
+            return f"(double){code}"
+        if kind != arg.kind:
+            self.fail(f"argument '{arg.name}' is {arg.kind}, given {kind} '{code}'")
+        return code
 
 
 def constant_c(value, arg, fail):

@@ -100,6 +100,10 @@ static double real_value(tc_sample *s, const tc_input *in, int64_t i) {
         return (uniform(s) < 0.5 ? -1 : 1) * (0.3 + 1.7 * u);
     case FILL_APART: /* a permutation of steps of 0.1, moved off every multiple of a tenth */
         return 0.1 * (double)((i * 7 + 3) % (in->numel + (in->numel % 7 == 0)) - middle) + 0.03;
+    case FILL_UNIT:
+        return 0.1 + 0.8 * u;
+    case FILL_ABOVE:
+        return 1.5 + 1.5 * u;
     default:
         return 4 * u - 2;
     }

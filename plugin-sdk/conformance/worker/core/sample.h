@@ -19,6 +19,8 @@ typedef enum tc_fill {
     FILL_POSITIVE, /* [0.5, 2] */
     FILL_AWAY,     /* +-[0.3, 2] */
     FILL_APART,    /* distinct, 0.1 apart, none near a whole number */
+    FILL_UNIT,     /* [0.1, 0.9] */
+    FILL_ABOVE,    /* [1.5, 3] */
     FILL_MASK,     /* bool */
     FILL_INDEX     /* i64 below a limit */
 } tc_fill;

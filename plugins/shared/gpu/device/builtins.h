@@ -20,12 +20,21 @@ int OVERLOADED atomic_cmpxchg(volatile __global int *p, int expected, int value)
 ulong OF_VALUES mul_hi(ulong a, ulong b);
 
 #define DECLARE_FUNCTIONS(T) \
+    T OF_VALUES acos(T x); \
+    T OF_VALUES acosh(T x); \
+    T OF_VALUES asin(T x); \
+    T OF_VALUES asinh(T x); \
+    T OF_VALUES atan(T x); \
+    T OF_VALUES atan2(T y, T x); \
+    T OF_VALUES atanh(T x); \
     T OF_VALUES ceil(T x); \
     T OF_VALUES copysign(T x, T y); \
     T OF_VALUES cos(T x); \
+    T OF_VALUES cosh(T x); \
     T OF_VALUES erf(T x); \
     T OF_VALUES erfc(T x); \
     T OF_VALUES exp(T x); \
+    T OF_VALUES exp2(T x); \
     T OF_VALUES expm1(T x); \
     T OF_VALUES fabs(T x); \
     T OF_VALUES floor(T x); \
@@ -33,11 +42,15 @@ ulong OF_VALUES mul_hi(ulong a, ulong b);
     T OF_VALUES fmod(T x, T y); \
     T OF_VALUES ldexp(T x, int e); \
     T OF_VALUES log(T x); \
+    T OF_VALUES log10(T x); \
     T OF_VALUES log1p(T x); \
+    T OF_VALUES log2(T x); \
     T OF_VALUES pow(T x, T y); \
     T OF_VALUES rint(T x); \
     T OF_VALUES sin(T x); \
+    T OF_VALUES sinh(T x); \
     T OF_VALUES sqrt(T x); \
+    T OF_VALUES tan(T x); \
     T OF_VALUES tanh(T x); \
     T OF_VALUES trunc(T x); \
     void OVERLOADED vstore_half_rte(T value, size_t i, half *p);

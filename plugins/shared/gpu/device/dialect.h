@@ -180,6 +180,8 @@ DEVICE u16 half_of_f64(f64 value) {
 /* Their drivers' functions are often calls, which keep work items from being made vectors of. */
 #if IS_CPU
 #define ELEMENTARY DEVICE
+#define em_sqrt SQRT
+#define em_sqrt_f64 SQRT
 #include "plugins/shared/elementary.h"
 #define f32_of_half(bits) f32_of_f16(bits)
 #define half_of_f32(value) ((u16)f16_of_f32(value))
@@ -187,18 +189,42 @@ DEVICE u16 half_of_f64(f64 value) {
 #define LOG_32 em_log
 #define TANH_32 em_tanh
 #define ERF_32 em_erf
+#define EXP2_32 em_exp2
+#define ASIN_32 em_asin
+#define ACOS_32 em_acos
+#define ATAN_32 em_atan
+#define ATAN2_32 em_atan2
+#define SINH_32 em_sinh
+#define COSH_32 em_cosh
 #else
 #define EXP_32 exp
 #define LOG_32 log
 #define TANH_32 tanh
 #define ERF_32 erf
+#define EXP2_32 exp2
+#define ASIN_32 asin
+#define ACOS_32 acos
+#define ATAN_32 atan
+#define ATAN2_32 atan2
+#define SINH_32 sinh
+#define COSH_32 cosh
 #endif
 #if IS_CPU && HAS_F64
 #define LOG1P_32 em_log1p
 #define EXPM1_32 em_expm1
+#define LOG2_32 em_log2
+#define LOG10_32 em_log10
+#define ASINH_32 em_asinh
+#define ACOSH_32 em_acosh
+#define ATANH_32 em_atanh
 #else
 #define LOG1P_32 log1p
 #define EXPM1_32 expm1
+#define LOG2_32 log2
+#define LOG10_32 log10
+#define ASINH_32 asinh
+#define ACOSH_32 acosh
+#define ATANH_32 atanh
 #endif
 #define EXP_64 exp
 #define LOG_64 log
@@ -206,6 +232,18 @@ DEVICE u16 half_of_f64(f64 value) {
 #define ERF_64 erf
 #define LOG1P_64 log1p
 #define EXPM1_64 expm1
+#define EXP2_64 exp2
+#define ASIN_64 asin
+#define ACOS_64 acos
+#define ATAN_64 atan
+#define ATAN2_64 atan2
+#define SINH_64 sinh
+#define COSH_64 cosh
+#define LOG2_64 log2
+#define LOG10_64 log10
+#define ASINH_64 asinh
+#define ACOSH_64 acosh
+#define ATANH_64 atanh
 
 /* Of numbers of type computed(X): EXP(X)(x). */
 #define EXP(X) CAT(EXP_, COMPUTED_BITS(X))
@@ -214,6 +252,18 @@ DEVICE u16 half_of_f64(f64 value) {
 #define ERF(X) CAT(ERF_, COMPUTED_BITS(X))
 #define LOG1P(X) CAT(LOG1P_, COMPUTED_BITS(X))
 #define EXPM1(X) CAT(EXPM1_, COMPUTED_BITS(X))
+#define EXP2(X) CAT(EXP2_, COMPUTED_BITS(X))
+#define ASIN(X) CAT(ASIN_, COMPUTED_BITS(X))
+#define ACOS(X) CAT(ACOS_, COMPUTED_BITS(X))
+#define ATAN(X) CAT(ATAN_, COMPUTED_BITS(X))
+#define ATAN2(X) CAT(ATAN2_, COMPUTED_BITS(X))
+#define SINH(X) CAT(SINH_, COMPUTED_BITS(X))
+#define COSH(X) CAT(COSH_, COMPUTED_BITS(X))
+#define LOG2(X) CAT(LOG2_, COMPUTED_BITS(X))
+#define LOG10(X) CAT(LOG10_, COMPUTED_BITS(X))
+#define ASINH(X) CAT(ASINH_, COMPUTED_BITS(X))
+#define ACOSH(X) CAT(ACOSH_, COMPUTED_BITS(X))
+#define ATANH(X) CAT(ATANH_, COMPUTED_BITS(X))
 #define AFRESH(X) CAT(AFRESH_, COMPUTED_BITS(X))
 #define COMPUTED_BITS(X) CAT(COMPUTED_BITS_, X)
 #define COMPUTED_BITS_f32 32

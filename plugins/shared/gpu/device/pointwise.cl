@@ -50,6 +50,9 @@ DEVICE C rest_of(C a, C b) {
         return copysign(r, b);
     return (b < 0) != (r < 0) ? r + b : r;
 }
+DEVICE C fmod_of(C a, C b) {
+    return fmod(a, b);
+}
 /* Squares are what is asked for most, and drivers' pow is slow. */
 DEVICE C power(C a, C b) {
     return b == 2 ? a * a : pow(a, b);
@@ -109,6 +112,9 @@ DEVICE C rest_of(C a, C b) {
     C r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+DEVICE C fmod_of(C a, C b) {
+    return b == 0 || b == -1 ? 0 : a % b;
+}
 DEVICE C power(C a, C b) {
     if (b < 0)
         return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
@@ -148,6 +154,8 @@ DEVICE C power(C a, C b) {
 #define DO_div r0 = DIVIDE(x, y)
 #define DO_floor_divide r0 = divide_down(x, y)
 #define DO_remainder r0 = rest_of(x, y)
+#define DO_fmod r0 = fmod_of(x, y)
+#define DO_atan2 r0 = ATAN2(T)(x, y)
 #define DO_maximum r0 = larger(x, y)
 #define DO_minimum r0 = smaller(x, y)
 #define DO_pow r0 = power(x, y)
@@ -174,6 +182,18 @@ DEVICE C power(C a, C b) {
 #define DO_reciprocal r0 = DIVIDE((C)1, x)
 #define DO_sin r0 = sin(x)
 #define DO_cos r0 = cos(x)
+#define DO_tan r0 = tan(x)
+#define DO_asin r0 = ASIN(T)(x)
+#define DO_acos r0 = ACOS(T)(x)
+#define DO_atan r0 = ATAN(T)(x)
+#define DO_sinh r0 = SINH(T)(x)
+#define DO_cosh r0 = COSH(T)(x)
+#define DO_asinh r0 = ASINH(T)(x)
+#define DO_acosh r0 = ACOSH(T)(x)
+#define DO_atanh r0 = ATANH(T)(x)
+#define DO_exp2 r0 = EXP2(T)(x)
+#define DO_log2 r0 = LOG2(T)(x)
+#define DO_log10 r0 = LOG10(T)(x)
 #define DO_tanh r0 = TANH(T)(x)
 #define DO_erf r0 = ERF(T)(x)
 #define DO_log1p r0 = LOG1P(T)(x)

@@ -10,6 +10,8 @@
     X(div, 2, 1, FLOATS, own, own, none) \
     X(floor_divide, 2, 1, NUMBERS, own, own, none) \
     X(remainder, 2, 1, NUMBERS, own, own, none) \
+    X(fmod, 2, 1, NUMBERS, own, own, none) \
+    X(atan2, 2, 1, FLOATS, own, own, none) \
     X(maximum, 2, 1, ALL, own, own, none) \
     X(minimum, 2, 1, ALL, own, own, none) \
     X(pow, 2, 1, NUMBERS, own, own, none) \
@@ -37,6 +39,18 @@
     X(reciprocal, 1, 1, FLOATS, own, own, none) \
     X(sin, 1, 1, FLOATS, own, own, none) \
     X(cos, 1, 1, FLOATS, own, own, none) \
+    X(tan, 1, 1, FLOATS, own, own, none) \
+    X(asin, 1, 1, FLOATS, own, own, none) \
+    X(acos, 1, 1, FLOATS, own, own, none) \
+    X(atan, 1, 1, FLOATS, own, own, none) \
+    X(sinh, 1, 1, FLOATS, own, own, none) \
+    X(cosh, 1, 1, FLOATS, own, own, none) \
+    X(asinh, 1, 1, FLOATS, own, own, none) \
+    X(acosh, 1, 1, FLOATS, own, own, none) \
+    X(atanh, 1, 1, FLOATS, own, own, none) \
+    X(exp2, 1, 1, FLOATS, own, own, none) \
+    X(log2, 1, 1, FLOATS, own, own, none) \
+    X(log10, 1, 1, FLOATS, own, own, none) \
     X(tanh, 1, 1, FLOATS, own, own, none) \
     X(erf, 1, 1, FLOATS, own, own, none) \
     X(log1p, 1, 1, FLOATS, own, own, none) \

@@ -205,6 +205,12 @@ POINTWISE(remainder) {
         j == 0 ? 0 : (int64_t)((uint64_t)i - (uint64_t)tc_wrap_mul(floor_quotient(i, j), j));
 }
 
+POINTWISE(fmod) {
+    NAMES;
+    p->r[0].f = fmodl(a, b);
+    p->r[0].i = j == 0 || j == -1 ? 0 : i % j;
+}
+
 POINTWISE(pow) {
     NAMES;
     int64_t product = 1, base = i;
@@ -243,7 +249,20 @@ FLOATING(expm1, expm1l(a))
 FLOATING(sqrt, sqrtl(a))
 FLOATING(sin, sinl(a))
 FLOATING(cos, cosl(a))
+FLOATING(tan, tanl(a))
+FLOATING(asin, asinl(a))
+FLOATING(acos, acosl(a))
+FLOATING(atan, atanl(a))
+FLOATING(sinh, sinhl(a))
+FLOATING(cosh, coshl(a))
 FLOATING(tanh, tanhl(a))
+FLOATING(asinh, asinhl(a))
+FLOATING(acosh, acoshl(a))
+FLOATING(atanh, atanhl(a))
+FLOATING(exp2, exp2l(a))
+FLOATING(log2, log2l(a))
+FLOATING(log10, log10l(a))
+FLOATING(atan2, atan2l(a, b))
 FLOATING(erf, erfl(a))
 FLOATING(floor, floorl(a))
 FLOATING(ceil, ceill(a))
