@@ -42,6 +42,14 @@ tn_dtype tni_promotion_result(const tni_promotion *p) {
     return combine(combine(p->dims, p->zero_dim), p->scalars);
 }
 
+tn_dtype tni_common_float(const tn_cell *args, uint32_t mask) {
+    tni_promotion p = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    for (; mask; mask &= mask - 1)
+        tni_promotion_add(&p, &args[__builtin_ctz(mask)]);
+    tn_dtype dtype = tni_promotion_result(&p);
+    return tni_is_float(dtype) ? dtype : TN_F32;
+}
+
 bool tni_can_cast(tn_dtype from, tn_dtype to) {
     if (tni_is_float(from) && !tni_is_float(to))
         return false;

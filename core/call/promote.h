@@ -9,6 +9,8 @@ typedef struct tni_promotion {
 } tni_promotion;
 void tni_promotion_add(tni_promotion *p, const tn_cell *cell);
 tn_dtype tni_promotion_result(const tni_promotion *p);
+/* What those of `args` that `mask` has a bit for promote to; f32 where that is no floating dtype. */
+tn_dtype tni_common_float(const tn_cell *args, uint32_t mask);
 
 /* May a result of dtype `from` be stored as `to`? Not floating to integer, not number to bool. */
 bool tni_can_cast(tn_dtype from, tn_dtype to);

@@ -32,6 +32,29 @@ tn_status tni_run_empty(const tn_cell *args, tn_cell *rets) {
                                        tni_arg_device(&args[2])));
 }
 
+/* empty_strided(size, stride, dtype, device) */
+tn_status tni_run_empty_strided(const tn_cell *args, tn_cell *rets) {
+    tn_ints size = tni_arg_ints(&args[0]), stride = tni_arg_ints(&args[1]);
+    tn_dtype dtype = tni_arg_dtype(&args[2]);
+    tni_layout layout;
+    if (dtype == TN_DTYPE_NONE)
+        dtype = TN_F32;
+    if (!tni_lay_out("tn_empty_strided", size, stride, dtype, &layout))
+        return tni_failed();
+    tni_device *device = tni_factory_device(tni_arg_device(&args[3]));
+    return tni_return(rets, device ? tni_tensor_new_strided(device, dtype, (int32_t)size.n,
+                                                            size.data, layout.strides)
+                                   : NULL);
+}
+
+/* scalar_tensor(s, dtype, device) */
+tn_status tni_run_scalar_tensor(const tn_cell *args, tn_cell *rets) {
+    tn_dtype dtype = tni_arg_dtype(&args[1]);
+    return tni_return(rets,
+                      tni_full(TN_SCALAR_SHAPE, args[0], dtype == TN_DTYPE_NONE ? TN_F32 : dtype,
+                               tni_arg_device(&args[2])));
+}
+
 static tn_status filled(const char *call, const tn_cell *args, tn_cell *rets, int64_t value) {
     tn_tensor *t =
         make_empty(call, tni_arg_ints(&args[0]), tni_arg_dtype(&args[1]), tni_arg_device(&args[2]));

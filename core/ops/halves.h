@@ -13,4 +13,7 @@ tn_tensor *tni_widened(tni_temps *temps, tn_tensor *t);
 /* The same, owned. */
 tn_tensor *tni_wide(tn_tensor *t);
 
+/* The largest number of a floating dtype. */
+double tni_largest_finite(tn_dtype dtype);
+
 #endif

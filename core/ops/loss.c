@@ -185,6 +185,13 @@ tn_status tni_run_mse_loss(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, reduced(&tmp, x, reduction_of(&args[2])), rets);
 }
 
+/* For the table: the loss as the word says. */
+tn_tensor *tni_reduced(tn_tensor *loss, const char *how) {
+    if (!loss || *how == REDUCE_NONE)
+        return tni_keep_opt(loss);
+    return *how == REDUCE_SUM ? tni_sum(loss, TN_DTYPE_NONE) : tni_mean(loss, TN_DTYPE_NONE);
+}
+
 /* Does t broadcast to x's shape? */
 static bool fits_into(const tn_tensor *t, const tn_tensor *x) {
     int32_t rank;

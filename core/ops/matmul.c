@@ -306,3 +306,77 @@ tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
         out = tni_own(&tmp, tni_squeeze_dim(out, 0));
     return tni_temps_return(&tmp, out, rets);
 }
+
+/* ---- vectors, and sums with products ----------------------------------------------------- */
+
+static tn_status check_ranks(const char *call, const char *what, const tn_tensor *x, int32_t rank_x,
+                             const tn_tensor *y, int32_t rank_y) {
+    if (x->view.rank == rank_x && y->view.rank == rank_y)
+        return TN_OK;
+    shape_texts t = texts_of(x, y);
+    return tni_fail(TN_ERR_SHAPE, "%s: expected %s, but got shapes %s and %s", call, what, t.a,
+                    t.b);
+}
+
+tn_status tni_run_dot(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
+    tn_status status = check_ranks("tn_dot", "two vectors", x, 1, y, 1);
+    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+}
+
+tn_status tni_run_mv(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
+    tn_status status = check_ranks("tn_mv", "a matrix and a vector", x, 2, y, 1);
+    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+}
+
+tn_status tni_run_outer(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
+    tn_status status = check_ranks("tn_outer", "two vectors", x, 1, y, 1);
+    if (status != TN_OK)
+        return status;
+    tni_temps tmp = {0};
+    tn_tensor *column = tni_own(&tmp, tni_unsqueeze(x, 1));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(column, y)), rets);
+}
+
+/* beta * self + alpha * product, as addmm has it; self broadcasts. */
+static tn_status add_product(const char *call, tni_temps *tmp, const tn_cell *args,
+                             tn_tensor *product, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_scalar beta = args[3], alpha = args[4];
+    int32_t rank;
+    int64_t sizes[TN_MAX_RANK];
+    if (!tni_is_float(self->view.dtype) && (beta.tag == TN_CELL_F64 || alpha.tag == TN_CELL_F64)) {
+        tni_temps_finish(tmp);
+        return tni_fail(TN_ERR_DTYPE,
+                        "%s: beta and alpha must be integers where the tensors are %s", call,
+                        tn_dtype_name(self->view.dtype));
+    }
+    if (product && (!tni_broadcast(self->view.rank, self->sizes, product->view.rank, product->sizes,
+                                   &rank, sizes) ||
+                    !tni_has_shape(product, rank, sizes))) {
+        shape_texts t = texts_of(self, product);
+        tni_temps_finish(tmp);
+        return tni_fail(TN_ERR_SHAPE, "%s: self %s does not broadcast to the product's shape %s",
+                        call, t.a, t.b);
+    }
+    if (!counts(beta, self->view.dtype))
+        return tni_temps_return(tmp, tni_own(tmp, tni_scaled(product, alpha)), rets);
+    tn_tensor *scaled = tni_own(tmp, tni_scaled(self, beta));
+    return tni_temps_return(tmp, tni_own(tmp, tni_add(scaled, product, alpha)), rets);
+}
+
+/* addmv(self, mat, vec, beta, alpha) */
+tn_status tni_run_addmv(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *product = tni_own(&tmp, tni_mv(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
+    return add_product("tn_addmv", &tmp, args, product, rets);
+}
+
+/* baddbmm(self, batch1, batch2, beta, alpha) */
+tn_status tni_run_baddbmm(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *product = tni_own(&tmp, tni_bmm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
+    return add_product("tn_baddbmm", &tmp, args, product, rets);
+}

@@ -8,7 +8,6 @@
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
-#include <float.h>
 #include <math.h>
 
 /* ---- shapes ------------------------------------------------------------------------------ */
@@ -159,13 +158,6 @@ tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x), rets);
 }
 
-static double largest_finite(tn_dtype dtype) {
-    return dtype == TN_F64    ? DBL_MAX
-           : dtype == TN_F16  ? 65504.0
-           : dtype == TN_BF16 ? 0x1.fep127
-                              : (double)FLT_MAX;
-}
-
 /* logsumexp(self, dim, keepdim) = m + log(sum(exp(self - m))), m the largest, as a constant: it
  * cancels out of the derivative. An infinite m is made finite, so that inf - inf does not arise. */
 tn_status tni_run_logsumexp(const tn_cell *args, tn_cell *rets) {
@@ -183,7 +175,7 @@ tn_status tni_run_logsumexp(const tn_cell *args, tn_cell *rets) {
         x = tni_own(&tmp, tni_sum_dim(x, dim, keepdim, TN_DTYPE_NONE));
         return tni_temps_return(&tmp, tni_own(&tmp, tni_log(x)), rets);
     }
-    double limit = largest_finite(dtype);
+    double limit = tni_largest_finite(dtype);
     tn_tensor *m = tni_own(&tmp, tni_detach(x));
     m = tni_then(&tmp, tni_amax(m, dim, true), m);
     m = tni_then(&tmp, tni_clamp(m, tn_float(-limit), tn_float(limit)), m);

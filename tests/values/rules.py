@@ -148,12 +148,16 @@ LEFT_OUT = [
     ("refused-of-integers", FLOATING, lambda call, results: whole_only(call)),
     ("refused-of-bool", NUMBERS, gives_bool),
     ("refused-of-bool", ("clamp", "clamp_min", "clamp_max"), lambda call, results: call.tensors[0].dtype == "bool"),
-    ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "addmm", "addcmul", "threshold_backward"), lambda call, results:
-     whole_only(call) and has_float(call, "min", "max", "alpha", "beta", "value", "threshold")),
+    ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "hardtanh", "addmm", "addmv", "baddbmm", "addcmul", "threshold", "threshold_backward"), lambda call, results:
+     whole_only(call) and has_float(call, "min", "max", "min_val", "max_val", "alpha", "beta", "value", "threshold")),
     ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
     ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
      and any(t.dtype == "u8" for t in call.tensors)),
     ("squares-that-overflow", ("var", "std"), squares_overflow),
+    ("sign-of-nan", ("copysign",), lambda call, results: any(t.tensor().isnan().any() for t in call.tensors[1:])),
+    ("differences-that-wrap", ("isclose",), lambda call, results: whole_only(call)
+     and any(t.kind in ("listed", "special", "wide") for t in call.tensors)),
+    ("turns-of-many-digits", ("sinc",), lambda call, results: call.tensors[0].kind in ("listed", "special", "wide")),
     ("products-that-overflow", ("prod",), products_overflow),
     ("quotients-of-many-digits", ("floor_divide",), is_beyond_quarters),
     ("ties", ("topk",), lambda call, results: len(set(call.tensors[0].tensor().flatten().tolist())) < call.tensors[0].tensor().numel()),
@@ -255,6 +259,20 @@ def shared_among_infinities(call, results, gradients):
     return bool(gradients) and bool(torch.isposinf(x.double()).any()) and gradients.clear() is None
 
 
+def gradient_at_nan(call, results, gradients):
+    """PyTorch's is NaN or not, as its loops take the element."""
+    odd = call.tensors[0].tensor().isnan()
+    if not gradients or not odd.any():
+        return False
+    gradients[0].native[odd], gradients[0].wide[odd] = float("nan"), 0
+    return True
+
+
+def sixth_of_few_digits(call, results, gradients):
+    """PyTorch's derivative of hardsigmoid is 1/6 as f32 has it, in f64 too."""
+    return bool(gradients) and gradients.clear() is None
+
+
 def clamp_by_tensors(call, results, gradients):
     """The gradients of minimum(maximum(self, min), max)."""
     if not gradients or any(not t.is_float for t in call.tensors):
@@ -278,7 +296,8 @@ RULES = {
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,
     "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
-    "clamp.Tensor": clamp_by_tensors, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
+    **{name: gradient_at_nan for name in ("elu", "celu", "selu", "hardtanh", "relu6", "hardswish", "hardshrink", "softshrink")},
+    "clamp.Tensor": clamp_by_tensors, "hardsigmoid": sixth_of_few_digits, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
 }
 OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()
 OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")

@@ -199,14 +199,14 @@ EXTRA = {
 }
 
 # Formulas whose steps overflow, or become NaN, where PyTorch's do not; beside those that kernels.toml says so of.
-TAME = ("lerp.", "atan2(")
+TAME = ("lerp.", "atan2(", "hypot(")
 
 # Names in argument lists that are no Python.
 WORDS = {"-inf_": "-1e999", "inf_": "1e999"}
 
 # Operators whose elements are unspecified or random: shapes and dtypes are compared. {name: argument lists}
 SHAPES = {
-    "empty": ["(2, 3)", "(), 'T'", "(0, 4), 'T'"], "empty_like": ["f(2, 3)", "f(), 'f16'"],
+    "empty_strided": ["(2, 3), (1, 2)", "(), ()", "(0, 4), (4, 1), 'T'"], "empty": ["(2, 3)", "(), 'T'", "(0, 4), 'T'"], "empty_like": ["f(2, 3)", "f(), 'f16'"],
 "dropout": ["f(3, 5), 0.5, False"],
     "rand": ["(2, 3), 'f64'", "()", "(0,)"], "randn": ["(2, 3), 'f16'", "()", "(0,)"], "randint": ["0, 5, (3,), 'i32'", "0, 5, ()"], "randperm": ["0", "7, 'i32'"],
     "rand_like": ["f(3, 5)"], "randn_like": ["f(3, 5)"], "uniform_": ["f(3, 5)"], "normal_": ["f(3, 5)"], "bernoulli_mask": ["(), 0.5"],

@@ -126,6 +126,16 @@ CALLS = {
     "nll_loss": lambda x, t, w, reduction, ignore: F.nll_loss(x, t, w, ignore_index=ignore, reduction=reduction),
     "cross_entropy": lambda x, t, w, reduction, ignore, smoothing:
         F.cross_entropy(x, t, w, ignore_index=ignore, reduction=reduction, label_smoothing=smoothing),
+    "l1_loss": lambda x, t, reduction: F.l1_loss(x, t, reduction=reduction),
+    "smooth_l1_loss": lambda x, t, reduction, beta: F.smooth_l1_loss(x, t, reduction=reduction, beta=beta),
+    "huber_loss": lambda x, t, reduction, delta: F.huber_loss(x, t, reduction=reduction, delta=delta),
+    "kl_div": lambda x, t, reduction, log_target: F.kl_div(x, t, reduction=reduction, log_target=log_target),
+    "binary_cross_entropy": lambda x, t, weight, reduction: F.binary_cross_entropy(x, t, weight, reduction=reduction),
+    "soft_margin_loss": lambda x, t, reduction: F.soft_margin_loss(x, t, reduction=reduction),
+    "hinge_embedding_loss": lambda x, t, margin, reduction: F.hinge_embedding_loss(x, t, margin, reduction=reduction),
+    "poisson_nll_loss": lambda x, t, log_input, full, eps, reduction:
+        F.poisson_nll_loss(x, t, log_input, full, eps=eps, reduction=reduction),
+    "var_mean": lambda x, dim, unbiased, keepdim: torch.var_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
     "embedding": aten.embedding,

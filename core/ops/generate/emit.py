@@ -7,6 +7,10 @@ from schema import split_commas
 GENERATED = "Generated from operators.toml. Do not edit."
 
 
+def float_c(x):
+    return repr(x).replace("inf", "INFINITY")
+
+
 def default_c(arg):
     """The default of an argument as a C expression."""
     d, kind = arg.default, arg.kind
@@ -20,11 +24,11 @@ def default_c(arg):
     if kind == "scalar":
         if isinstance(d, bool):
             return f"tn_bool({str(d).lower()})"
-        return f"tn_int({d})" if isinstance(d, int) else f"tn_float({d!r})"
+        return f"tn_int({d})" if isinstance(d, int) else f"tn_float({float_c(d)})"
     if kind == "bool":
         return str(bool(d)).lower()
     if kind == "float":
-        return repr(float(d))
+        return float_c(float(d))
     if kind == "str":
         return f'"{d}"'
     return str(d)

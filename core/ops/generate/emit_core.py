@@ -71,14 +71,22 @@ class CoreEmitter:
         for a in op.functional.args:
             if a.type == "Tensor":
                 names |= {f"{a.name}.{what}": (kind, code.format(a.name)) for what, (kind, code) in OF_ARGUMENT.items()}
-        compiler = expr.Compiler(self.table, names, op.functional.name, self.called)
-        result = compiler.compile(run)
         used = {name.partition(".")[0] for name in expr.names_in(run)}
+        # of a composite; other kinds are given arguments of their type already
+        cast = [a for a in op.functional.args if a.type == "Tensor" and a.name in used
+                and op.kind == "composite" and op.entry["types"] == "float"]
+        compiler = expr.Compiler(self.table, names, op.functional.name, self.called,
+                                 owned={a.name: a.name for a in cast})
+        result = compiler.compile(run)
         lines = [f"static tn_status {name}(const tn_cell *args, tn_cell *rets) {{"]
+        if cast:
+            mask = sum(1 << a.position for a in op.functional.args if a.kind in ("tensor", "scalar"))
+            lines.append(f"    tn_dtype common = tni_common_float(args, {mask:#x});")
         for arg in op.functional.args:
             if arg.name in used:
                 c_type, read = READ[arg.kind]
-                lines.append(f"    {c_type}{arg.name} = {read.format(arg.position)};")
+                value = read.format(arg.position)
+                lines.append(f"    {c_type}{arg.name} = {f'tni_to_dtype({value}, common)' if arg in cast else value};")
         lines += [f"    {line}" for line in compiler.lines]
         lines.append(f"    return tni_return(rets, {result});\n}}\n")
         self.functions.append("\n".join(lines))
@@ -243,7 +251,7 @@ class CoreEmitter:
     def source(self):
         return "".join(
             [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
-             "#include \"core/ops/functions.h\"\n#include \"core/ops/halves.h\"\n\n#include <string.h>\n\n"]
+             "#include \"core/call/promote.h\"\n#include \"core/ops/functions.h\"\n#include \"core/ops/halves.h\"\n\n#include <math.h>\n#include <string.h>\n\n"]
             + [f + "\n" for f in self.functions]
             + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n"])
 

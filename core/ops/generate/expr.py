@@ -51,14 +51,14 @@ def count_calls(text):
 
 
 class Compiler:
-    def __init__(self, table, names, where, functions, widens=False):
+    def __init__(self, table, names, where, functions, widens=False, owned=()):
         """names: name -> (kind, C expression); where: for messages; functions: C functions that formulas call
         by name, tni_NAME -> parameters, which are added to; widens: an expression that rounds more than once
-        takes halves as f32 and gives f32"""
+        takes halves as f32 and gives f32; owned: names that the expression is to drop, and their C variables"""
         self.table, self.names, self.where, self.functions = table, dict(names), where, functions
         self.widens, self.wide = widens, False
         self.lines, self.n_temps = [], 0
-        self.bound = {}  # C variables of names that own what they stand for
+        self.bound = dict(owned)  # C variables of names that own what they stand for
 
     def fail(self, why):
         raise SystemExit(f"operators.toml: {self.where}: {why}")
