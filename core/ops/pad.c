@@ -278,17 +278,16 @@ static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *re
                               bool reflects) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints padding = tni_arg_ints(&args[1]);
-    int64_t out[3], total = 0, bytes;
+    int64_t out[3], total = 0;
     tn_status status = check_pad(call, self, padding, n_dims, reflects, out);
     if (status != TN_OK)
         return status;
     bool counts = true;
     for (int32_t k = 0; k < n_dims; k++)
         counts &= tni_add_i64(total, out[k], &total);
-    int64_t *table =
-        counts && tni_mul_i64(total, sizeof *table, &bytes) ? tni_alloc((size_t)bytes) : NULL;
+    int64_t *table = tni_new_table(counts ? total : INT64_MAX, sizeof *table);
     if (!table)
-        return tni_fail_memory("a table of places");
+        return tni_failed();
     int64_t start[3], at = 0;
     for (int32_t k = 0; k < n_dims; at += out[k++]) {
         start[k] = at;
@@ -296,8 +295,8 @@ static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *re
                     reflects);
     }
     tni_temps tmp = {0};
-    tn_tensor *places =
-        tni_own(&tmp, tni_table(self->device, TN_I64, TN_SHAPE(total), table, (uint64_t)bytes));
+    tn_tensor *places = tni_own(&tmp, tni_table(self->device, TN_I64, TN_SHAPE(total), table,
+                                                (uint64_t)total * sizeof *table));
     tni_free(table);
     for (int32_t k = 0; k < n_dims && places && x; k++) {
         if (padding.data[2 * k] == 0 && padding.data[2 * k + 1] == 0)

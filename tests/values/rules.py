@@ -140,7 +140,8 @@ def known_size(x):
 
 FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
-            "softmax_backward", "log_softmax_backward")
+            "softmax_backward", "log_softmax_backward", "upsample_bilinear2d", "upsample_bicubic2d",
+            "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward")
 NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 
 # name of the rule, operators, when it applies. The calls are left out.

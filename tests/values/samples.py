@@ -28,6 +28,28 @@ AROUND = [[("2, 3, 7", "(6, 5)"), ("3, 9", "(-2, 4)"), ("0, 2, 5", "(1, 1)"), ("
            ("2, 4", "(-1, -2)")],
           [("2, 3, 4, 5", "(4, 1, 0, 3)"), ("3, 5, 4", "(-1, 3, 2, -2)"), ("0, 2, 3, 3", "(1, 2, 1, 1)"), ("1, 2, 3", "(0, 0, 1, 1)")],
           [("2, 3, 4, 3, 5", "(4, 1, 0, 2, 3, 3)"), ("2, 3, 5, 4", "(-1, 3, 2, -2, 1, 0)"), ("0, 2, 2, 3, 2", "(1, 1, 1, 2, 0, 1)")]]
+NEAREST = [["f(2, 3, 7), (11,)", "special(2, 3, 12), (24,)", "f(2, 3, 9), (4,)", "f(0, 2, 5), (3,)", "f(1, 1, 131), (50,)", "f(1, 2, 3), (3,)",
+            "f(1, 2, 6), (5,), 0.5", "f(1, 2, 6), (9,), 1.5", "f(1, 2, 6), (9,), -1.0", "f(1, 1, 2), (82,)"],
+           ["f(2, 3, 7, 4), (11, 3)", "special(2, 3, 4, 6), (8, 12)", "f(2, 3, 5, 6), (5, 4)", "f(0, 2, 5, 4), (3, 3)",
+            "f(1, 2, 6, 5), (9, 7), 1.5, 1.4", "f(1, 5, 4, 4), (6, 6), None, 1.25"],
+           ["f(2, 3, 2, 7, 4), (3, 11, 3)", "special(1, 2, 3, 2, 4), (6, 4, 8)", "f(1, 2, 4, 3, 5), (2, 3, 5)",
+            "f(0, 2, 5, 4, 1), (3, 3, 3)", "f(1, 2, 2, 3, 3), (4, 4, 4), 2.0, 1.3, 1.4"]]
+
+
+def interpolated(n):
+    """Argument lists of the operators that interpolate along n dimensions."""
+    shapes = [((2, 3, 7), (11,)), ((1, 2, 12), (24,)), ((2, 3, 9), (4,)), ((0, 2, 5), (3,)), ((1, 2, 3), (3,)), ((1, 1, 1), (4,)),
+              ((2, 1, 5), (1,))]
+    mixed = [((2, 2, 4, 7), (9, 3)), ((1, 3, 5, 1), (5, 6))]
+    if n > 1:
+        shapes = [(s + s[2:] * (n - 1), o * n) for s, o in shapes[2:]]
+        shapes += [(s + (3,) * (n - 2), o + (5,) * (n - 2)) for s, o in mixed]
+    lists = [f"f{s}, {o}, {corners}" for s, o in shapes for corners in (False, True)]
+    scales = ", ".join(["1.7", "0.45", "2.5"][:n])
+    return lists + [f"{kind}{(1, 2) + (5, 4, 3)[:n]}, {(8, 3, 5)[:n]}, {corners}, {scales}" for kind in ("f", "strewn")
+                    for corners in (False, True)]
+
+
 LOSSES = ["f(3, 5), {0}(3, 5), 'none'", "f(7), {0}(7), 'sum'", "f(2, 3, 4), {0}(2, 3, 4), 'mean'", "f(0), {0}(0), 'sum'",
           "wide(9), {0}(9), 'none'", "f(), {0}()", "f(67), {0}(67)"]
 
@@ -180,6 +202,19 @@ EXTRA = {
                         "f(2, 3), (1, 1), inf_", "f(2, 3, 2, 3), (1, 0, 0, 1, 1, 1, 0, 2), 5"],
     **{f"{name}_pad{n}d": [f"{kind}({sizes}), {padding}" for sizes, padding in around] for name in ("reflection", "replication")
        for n, around in enumerate(AROUND, 1) for kind in ("f", "special")},
+    **{f"upsample_nearest{n}d": [s.replace("special", kind) for s in sizes for kind in (("special", "f") if "special" in s else ("",))]
+       for n, sizes in enumerate(NEAREST, 1)},
+    "upsample_linear1d": interpolated(1), "upsample_bilinear2d": interpolated(2), "upsample_trilinear3d": interpolated(3),
+    "upsample_bicubic2d": interpolated(2),
+    "adaptive_avg_pool1d": ["f(2, 3, 7), (3,)", "f(3, 9), (9,)", "f(2, 3, 131), (1,)", "f(2, 3, 4), (0,)", "f(0, 3, 4), (3,)",
+                            "strewn(2, 3, 10), (4,)", "f(1, 2, 3), (11,)", "wide(2, 12), (4,)"],
+    "adaptive_avg_pool2d": ["f(2, 3, 7, 5), (3, 4)", "f(3, 9, 8), (3, 4)", "f(1, 2, 31, 17), (1, 1)", "f(2, 3, 4, 5), (0, 2)",
+                            "f(0, 3, 4, 5), (3, 2)", "f(2, 0, 4, 5), (3, 2)", "strewn(2, 3, 10, 7), (4, 3)", "f(1, 2, 3, 2), (7, 5)",
+                            "f(1, 1, 6, 7), (6, 3)", "wide(2, 6, 5), (4, 2)"],
+    "adaptive_avg_pool3d": ["f(2, 3, 4, 7, 5), (2, 3, 4)", "f(3, 2, 9, 8), (1, 3, 4)", "f(1, 2, 3, 5, 4), (1, 1, 1)",
+                            "f(0, 3, 2, 4, 5), (2, 3, 2)", "strewn(1, 2, 5, 4, 3), (3, 3, 2)", "f(1, 1, 2, 3, 2), (3, 7, 5)"],
+    "adaptive_avg_pool2d_backward": ["f(2, 3, 3, 4), f(2, 3, 7, 5)", "f(3, 3, 4), f(3, 9, 8)", "f(1, 2, 1, 1), f(1, 2, 31, 17)",
+                                     "f(0, 3, 2, 2), f(0, 3, 4, 5)", "strewn(2, 3, 4, 3), f(2, 3, 10, 7)", "f(1, 2, 7, 5), f(1, 2, 3, 2)"],
     # normalisation, softmax, losses
     "softmax": ALONG + ["f(3, 4), 1, 'f32'", "f(3, 4, 'i32'), 0, 'T'"], "log_softmax": ALONG + ["f(3, 4), 1, 'f32'", "f(3, 4, 'i32'), 0, 'T'"],
     "softmax_forward": ALONG, "log_softmax_forward": ALONG,
