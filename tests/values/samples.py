@@ -215,6 +215,14 @@ EXTRA = {
                             "f(0, 3, 2, 4, 5), (2, 3, 2)", "strewn(1, 2, 5, 4, 3), (3, 3, 2)", "f(1, 1, 2, 3, 2), (3, 7, 5)"],
     "adaptive_avg_pool2d_backward": ["f(2, 3, 3, 4), f(2, 3, 7, 5)", "f(3, 3, 4), f(3, 9, 8)", "f(1, 2, 1, 1), f(1, 2, 31, 17)",
                                      "f(0, 3, 2, 2), f(0, 3, 4, 5)", "strewn(2, 3, 4, 3), f(2, 3, 10, 7)", "f(1, 2, 7, 5), f(1, 2, 3, 2)"],
+    "grid_sampler_2d": [f"f(2, 3, 5, 4), f(2, 3, 5, 2), {mode}, {padding}, {corners}" for mode in (0, 1, 2) for padding in (0, 1, 2)
+                        for corners in (False, True)]
+                       # PyTorch's process ends at large places that it is to mirror
+                       + [f"strewn(1, 2, 4, 3), {kind}(1, 4, 3, 2), {mode}, {padding}, False" for kind in ("f", "strewn") for mode in (0, 1, 2)
+                          for padding in (0, 1, 2) if kind == "f" or padding < 2]
+                       + ["f(0, 3, 5, 4), f(0, 2, 2, 2), 0, 0, False", "f(1, 0, 5, 4), f(1, 2, 2, 2), 0, 0, False",
+                          "f(1, 2, 5, 4), f(1, 0, 2, 2), 0, 1, False", "f(1, 2, 1, 1), f(1, 3, 3, 2), 0, 2, True",
+                          "f(1, 2, 1, 3), f(1, 3, 3, 2), 2, 2, True", "f(1, 1, 7, 9), above(1, 3, 3, 2), 0, 2, False"],
     # normalisation, softmax, losses
     "softmax": ALONG + ["f(3, 4), 1, 'f32'", "f(3, 4, 'i32'), 0, 'T'"], "log_softmax": ALONG + ["f(3, 4), 1, 'f32'", "f(3, 4, 'i32'), 0, 'T'"],
     "softmax_forward": ALONG, "log_softmax_forward": ALONG,
