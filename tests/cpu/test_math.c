@@ -1,5 +1,5 @@
 /* How accurate the elementary functions of f32 are, over all of its numbers: vmath.h promises 2
- * units in the last place of the result, 3 for sigmoid. */
+ * units in the last place of the result, 3 for sigmoid, angles, sinh and cosh. */
 #include "tests/cpu/cpu_test.h"
 
 #include <math.h>
@@ -23,7 +23,13 @@ static const struct function {
     {"sin", sin, 2},         {"cos", cos, 2},
     {"tanh", tanh, 2},       {"erf", erf, 2},
     {"sqrt", sqrt, 0.5},     {"rsqrt", reciprocal_root, 2},
-    {"sigmoid", sigmoid, 3},
+    {"sigmoid", sigmoid, 3}, {"exp2", exp2, 2},
+    {"log2", log2, 1},       {"log10", log10, 1},
+    {"tan", tan, 2},         {"asin", asin, 3},
+    {"acos", acos, 3},       {"atan", atan, 3},
+    {"sinh", sinh, 3},       {"cosh", cosh, 3},
+    {"asinh", asinh, 1},     {"acosh", acosh, 1},
+    {"atanh", atanh, 1},
 };
 
 /* The distance of two neighbouring f32 numbers at x. */

@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT / "core/ops/generate"), str(ROOT / "plugin-sdk")]
 import torch  # noqa: E402
 
 import calls  # noqa: E402
+import emit_aten  # noqa: E402
 import expect  # noqa: E402
 import generate_kernels  # noqa: E402
 import rules  # noqa: E402
@@ -98,6 +99,23 @@ def is_tame(entry, kernels):
     return entry["schema"].startswith(samples.TAME) or kernel is not None and not kernel.has_extremes
 
 
+def check_core(table):
+    """The list of core_aten.toml is that of this PyTorch."""
+    listed = emit_aten.load(ROOT / "core/ops/core_aten.toml", table)
+    core = {name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names()
+            if name.startswith("aten::") and is_core(name)}
+    if core != set(listed["overloads"]) or not torch.__version__.startswith(listed["pytorch"]):
+        raise SystemExit(f"core_aten.toml is not what PyTorch {torch.__version__} tags as core: it lacks "
+                         f"{sorted(core - set(listed['overloads']))}, and has {sorted(set(listed['overloads']) - core)} too many")
+
+
+def is_core(name):
+    base, _, overload = name.removeprefix("aten::").partition(".")
+    packet = getattr(torch.ops.aten, base, None)
+    found = getattr(packet, overload or "default", None)
+    return found is not None and torch.Tag.core in found.tags
+
+
 def write_operator(table, kernels, entry, section, writer, notes):
     forms = [op for op in table.ops if op.entry is entry]
     op = next((o for o in forms if o.form == "functional"), forms[0])
@@ -156,6 +174,8 @@ def main(only):
     kernels = generate_kernels.load(ROOT / "plugin-sdk/kernels.toml")
     table = tables.load(OPERATORS, kernels)
     sections = tables.sections(OPERATORS)
+    if not only:
+        check_core(table)
     writers, notes = {}, collections.defaultdict(list)
     for entry in table.entries:
         section = sections[entry["schema"]]

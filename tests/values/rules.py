@@ -140,7 +140,9 @@ def known_size(x):
 
 FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
-            "softmax_backward", "log_softmax_backward")
+            "softmax_backward", "log_softmax_backward", "upsample_bilinear2d", "upsample_bicubic2d",
+            "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward",
+            "grid_sampler_2d")
 NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 
 # name of the rule, operators, when it applies. The calls are left out.
@@ -273,6 +275,11 @@ def sixth_of_few_digits(call, results, gradients):
     return bool(gradients) and gradients.clear() is None
 
 
+def places_among_infinities(call, results, gradients):
+    """Derivatives of weights that meet elements which are not finite."""
+    return bool(gradients) and not tensors(call)[0].double().isfinite().all() and gradients.clear() is None
+
+
 def clamp_by_tensors(call, results, gradients):
     """The gradients of minimum(maximum(self, min), max)."""
     if not gradients or any(not t.is_float for t in call.tensors):
@@ -298,6 +305,7 @@ RULES = {
     "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
     **{name: gradient_at_nan for name in ("elu", "celu", "selu", "hardtanh", "relu6", "hardswish", "hardshrink", "softshrink")},
     "clamp.Tensor": clamp_by_tensors, "hardsigmoid": sixth_of_few_digits, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
+    "grid_sampler_2d": places_among_infinities,
 }
 OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()
 OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")

@@ -113,6 +113,7 @@ CALLS = {
     "max_pool2d_backward": max_pool2d_backward,
     "avg_pool2d": lambda x, kernel, stride, *rest: F.avg_pool2d(x, kernel, stride or None, *rest),
     "avg_pool2d_backward": lambda g, size, *rest: aten.avg_pool2d_backward(g, g.new_zeros(size), *rest),
+    "adaptive_avg_pool2d_backward": aten._adaptive_avg_pool2d_backward,
     "softmax_forward": lambda x, dim: aten._softmax(x, dim, False),
     "log_softmax_forward": lambda x, dim: aten._log_softmax(x, dim, False),
     "softmax_backward": lambda g, y, dim: aten._softmax_backward_data(g, y, dim, y.dtype),

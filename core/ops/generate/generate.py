@@ -4,7 +4,7 @@
 usage: generate.py [--check] operators.toml kernels.toml OUTPUT...
 
 An output is known by its name: ops.h (public), operators.h and functions.h (internal), ops.c,
-table.c, gradcheck_cases.c, operator_samples.c, operators.md. With --check nothing is written; the
+table.c, gradcheck_cases.c, operator_samples.c, operators.md, core-aten.md. With --check nothing is written; the
 exit code says whether the outputs are current.
 """
 
@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import emit_api
+import emit_aten
 import emit_core
 import emit_page
 import emit_tests
@@ -32,6 +33,7 @@ def main(operators, kernels, outputs, check):
         "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators), kernel_table),
         "functions.h": lambda: emit_core.CoreEmitter(table, kernel_table).header(),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
+        "core-aten.md": lambda: emit_aten.page(pathlib.Path(operators).with_name("core_aten.toml"), table),
         "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),
     }
     for output in map(pathlib.Path, outputs):
