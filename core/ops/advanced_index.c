@@ -209,7 +209,15 @@ static bool make_plan(plan *p, tni_temps *tmp, const char *call, const tn_cell *
     order_dims(p);
     if (!broadcast_columns(p) || !shape_result(p))
         return false;
-    return p->n_indexed == 0 || join_columns(p, tmp);
+    if (p->n_indexed == 0)
+        return true;
+    if (!join_columns(p, tmp))
+        return false;
+    if (p->joined[p->at] > 0 || p->place->view.numel == 0)
+        return true;
+    tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
+             "%s: a dimension that is indexed has no elements, so that no index is in range", call);
+    return false;
 }
 
 static bool is_in_order(const plan *p) {
@@ -303,8 +311,9 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
         x = tni_own(&tmp, tni_permute(x, tn_ints_of(back, p.rank)));
     }
     x = tni_own(&tmp, tni_reshape(x, tni_sizes(self)));
-    bool is_fresh = x && x->owner != self && x->owner != given && x != self && x != given;
-    x = tni_own(&tmp, is_fresh ? tni_contiguous(x) : x ? tni_clone(x) : NULL);
+    /* without places x may be a view of the values */
+    bool is_fresh = p.place || args[3].v.boolean;
+    x = x ? tni_own(&tmp, is_fresh ? tni_contiguous(x) : tni_clone(x)) : NULL;
     return tni_temps_return(&tmp, x, rets);
 }
 
@@ -333,11 +342,16 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_DTYPE, "tn_take_along_dim: indices are %s; they must be i64",
                         tn_dtype_name(index->view.dtype));
     tni_temps tmp = {0};
-    if (args[2].tag == TN_CELL_NONE) {
+    if (args[2].tag == TN_CELL_NONE || self->view.rank + index->view.rank == 0) {
         tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(-1)));
         tn_tensor *place = tni_own(&tmp, tni_reshape(index, TN_SHAPE(-1)));
         place = place ? tni_own(&tmp, tni_wrap_places(place, self->view.numel)) : NULL;
-        return tni_temps_return(&tmp, tni_own(&tmp, tni_index_select(flat, 0, place)), rets);
+        if (args[2].tag != TN_CELL_NONE && tni_wrap_dim(args[2].v.i64, 0, "tn_take_along_dim") < 0)
+            flat = NULL;
+        tn_tensor *taken = tni_own(&tmp, tni_index_select(flat, 0, place));
+        if (args[2].tag != TN_CELL_NONE)
+            taken = tni_own(&tmp, tni_reshape(taken, TN_SCALAR_SHAPE));
+        return tni_temps_return(&tmp, taken, rets);
     }
     int32_t rank = self->view.rank, dim = tni_wrap_dim(args[2].v.i64, rank, "tn_take_along_dim");
     if (dim < 0)
@@ -352,8 +366,8 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
     }
     if (!fits)
         return tni_fail(TN_ERR_SHAPE,
-                        "tn_take_along_dim: indices %s must have as many dimensions as self %s, "
-                        "one at least, and broadcast with it but for dim",
+                        "tn_take_along_dim: indices %s must have as many dimensions as self %s "
+                        "and broadcast with it but for dim",
                         tni_shape_text(index->view.rank, index->sizes, a),
                         tni_shape_text(self->view.rank, self->sizes, b));
     common[dim] = self->sizes[dim];

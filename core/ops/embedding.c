@@ -139,6 +139,9 @@ static tn_status bags_init(bags *b, const tn_cell *args) {
     if (b->n_bags < 0)
         return tni_fail(TN_ERR_SHAPE, "%s: with include_last_offset there is one offset at least",
                         call);
+    if (b->n_bags == 0 && b->n > 0)
+        return tni_fail(TN_ERR_SHAPE, "%s: offsets name no bag for the %lld indices", call,
+                        (long long)b->n);
     if (b->padding >= b->weight->sizes[0])
         return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "%s: padding_idx is %lld, but weight has %lld rows", call,

@@ -28,6 +28,16 @@ static bool fits_into(const tn_tensor *index, const tn_tensor *limit, int32_t bu
     return fits;
 }
 
+/* A dimension without elements has no place for an index; no kernel is asked where nothing is written. */
+static bool has_places(const char *call, const scatter *s) {
+    if (s->is_empty || s->self->sizes[s->dim] > 0)
+        return true;
+    tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
+             "%s: dimension %d of self has no elements, so that no index is in range", call,
+             s->dim);
+    return false;
+}
+
 /* (self, dim, index, src); `src` NULL where there is none. */
 static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *args,
                   tn_tensor *src) {
@@ -67,6 +77,8 @@ static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *a
             limit == self ? " outside dim" : "");
         return false;
     }
+    if (!has_places(call, s))
+        return false;
     for (int32_t d = 0; s->src && d < s->index->view.rank; d++)
         if (s->src->sizes[d] != s->index->sizes[d])
             s->src = tni_own(tmp, tni_narrow(s->src, d, 0, s->index->sizes[d]));
@@ -312,9 +324,11 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
     }
     s->self = lifted(tmp, self);
     s->index = lifted(tmp, index);
-    if (s->self && s->index && wraps)
+    if (!s->self || !s->index || !has_places(call, s))
+        return false;
+    if (wraps)
         s->index = tni_own(tmp, tni_wrap_places(s->index, s->self->sizes[s->dim]));
-    return s->self && s->index;
+    return s->index != NULL;
 }
 
 /* t [n] as [1, ..., n, ..., 1], as many dimensions as self. */
