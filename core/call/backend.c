@@ -183,8 +183,11 @@ static tn_tensor *next_tensor(walk *w) {
     uint32_t n = w->op->n_tensor_args + w->op->n_list_args;
     while (w->arg < n) {
         const tn_cell *a = &w->args[w->op->tensor_args[w->arg]];
-        if (a->tag == TN_CELL_TENSORS && w->element < a->n)
-            return ((tn_tensor *const *)a->v.pointer)[w->element++];
+        while (a->tag == TN_CELL_TENSORS && w->element < a->n) {
+            tn_tensor *t = ((tn_tensor *const *)a->v.pointer)[w->element++];
+            if (t) /* not left out */
+                return t;
+        }
         w->arg++;
         w->element = 0;
         if (a->tag == TN_CELL_TENSOR)

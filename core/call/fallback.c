@@ -255,8 +255,9 @@ static tn_status run_staged(staging *s, const tn_op *op, tni_device *device, con
             if (args[i].n > 16)
                 return tni_fail(TN_ERR_UNSUPPORTED, "a fallback takes lists of at most 16 tensors");
             for (uint32_t j = 0; j < args[i].n; j++) {
-                lists[i][j] = stage(s, ((tn_tensor *const *)args[i].v.pointer)[j], written);
-                if (!lists[i][j])
+                tn_tensor *t = ((tn_tensor *const *)args[i].v.pointer)[j];
+                lists[i][j] = t ? stage(s, t, written) : NULL;
+                if (t && !lists[i][j])
                     return tni_failed();
             }
             cpu_args[i].v.pointer = lists[i];

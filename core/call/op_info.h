@@ -37,7 +37,7 @@ typedef struct tni_spec {
 } tni_spec;
 
 /* The words that a string argument may be. */
-enum { TNI_MAX_CHOICES = 4 };
+enum { TNI_MAX_CHOICES = 6 };
 typedef struct tni_choices {
     uint8_t arg; /* its position */
     const char *name;

@@ -69,6 +69,24 @@ bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const cha
     return true;
 }
 
+bool tni_list_some(tn_tensor *const *list, uint64_t n, tn_tensor **out, const char *call,
+                   const char *argument) {
+    if (n > TN_MAX_RANK) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
+                 "%s: '%s' has %llu elements; there are %d dimensions at most", call, argument,
+                 (unsigned long long)n, TN_MAX_RANK);
+        return false;
+    }
+    for (uint64_t i = 0; list && i < n; i++) {
+        out[i] = list[i] == TN_NONE ? NULL : list[i];
+        if (out[i] != list[i])
+            continue;
+        if (!tni_list_ok(&list[i], 1, call, argument))
+            return false;
+    }
+    return list || tni_list_ok(list, n, call, argument);
+}
+
 void tni_drop_all(tn_tensor **out, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         tni_drop(out[i]);

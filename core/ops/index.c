@@ -1,7 +1,6 @@
 /* Operators that read or write by index. Kernels see rank 1 at least and dims from 0. */
 
 #include "core/ops/functions.h"
-#include "core/ops/halves.h"
 
 #include <string.h>
 
@@ -211,60 +210,6 @@ tn_status tni_run_index_add(const tn_cell *args, tn_cell *rets) {
         &tmp,
         tni_own(&tmp, tni_scatter_add(self, dim, expand_index(&tmp, index, self, dim), source)),
         rets);
-}
-
-/* embedding(weight [V, D], indices [...]) -> [..., D] */
-tn_status tni_run_embedding(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *weight = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
-    char text[TNI_SHAPE_TEXT];
-    if (weight->view.rank != 2 || indices->view.rank >= TN_MAX_RANK)
-        return tni_fail(TN_ERR_SHAPE,
-                        "tn_embedding: weight must be a matrix [rows, columns] and indices of "
-                        "rank below %d, but weight is %s and indices of rank %d",
-                        TN_MAX_RANK, tni_shape_text(weight->view.rank, weight->sizes, text),
-                        indices->view.rank);
-    if (args[2].v.i64 >= weight->sizes[0])
-        return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
-                        "tn_embedding: padding_idx is %lld, but weight has %lld rows",
-                        (long long)args[2].v.i64, (long long)weight->sizes[0]);
-    tni_temps tmp = {0};
-    int64_t shape[TN_MAX_RANK];
-    memcpy(shape, indices->sizes, (size_t)indices->view.rank * sizeof *shape);
-    shape[indices->view.rank] = weight->sizes[1];
-    tn_tensor *flat = tni_own(&tmp, tni_reshape(indices, TN_SHAPE(-1)));
-    tn_tensor *rows = tni_own(&tmp, tni_index_select(weight, 0, flat));
-    return tni_temps_return(
-        &tmp, tni_own(&tmp, tni_reshape(rows, tn_ints_of(shape, indices->view.rank + 1))), rets);
-}
-
-/* The gradient of embedding by its weight, of shape `sizes`; differentiable. Halves are counted and
- * divided in f32. */
-tn_tensor *tni_embedding_backward(tn_tensor *grad, tn_tensor *indices, tn_ints sizes,
-                                  int64_t padding_idx, bool scale_grad_by_freq) {
-    if (!grad || !indices)
-        return NULL;
-    tni_temps tmp = {0};
-    tn_device device = grad->device->id;
-    tn_tensor *flat = tni_own(&tmp, tni_reshape(indices, TN_SHAPE(-1)));
-    tn_tensor *column = tni_own(&tmp, tni_reshape(indices, TN_SHAPE(-1, 1)));
-    tn_tensor *rows =
-        tni_own(&tmp, tni_reshape(grad, TN_SHAPE(indices->view.numel, sizes.data[1])));
-    if (padding_idx >= 0)
-        rows = tni_own(
-            &tmp, tni_masked_fill_scalar(
-                      rows, tni_own(&tmp, tni_eq_scalar(column, tn_int(padding_idx))), tn_int(0)));
-    if (scale_grad_by_freq)
-        rows = tni_widened(&tmp, rows);
-    if (scale_grad_by_freq && flat && rows) {
-        tn_dtype dtype = rows->view.dtype;
-        tn_tensor *once = tni_own(&tmp, tni_ones(tni_sizes(flat), dtype, device));
-        tn_tensor *count = tni_own(&tmp, tni_zeros(TN_SHAPE(sizes.data[0]), dtype, device));
-        count = tni_own(&tmp, tni_index_add(count, 0, flat, once, tn_int(1)));
-        count = tni_own(&tmp, tni_index_select(count, 0, flat));
-        rows = tni_own(&tmp, tni_div(rows, tni_own(&tmp, tni_unsqueeze(count, 1))));
-    }
-    tn_tensor *zeros = rows ? tni_own(&tmp, tni_zeros(sizes, rows->view.dtype, device)) : NULL;
-    return tni_temps_keep(&tmp, tni_own(&tmp, tni_index_add(zeros, 0, flat, rows, tn_int(1))));
 }
 
 /* masked_fill(self, mask, value) */

@@ -43,8 +43,9 @@ char *tni_describe_args(const tn_op *op, const tn_cell *args, char *out, size_t 
         } else if (a->tag == TN_CELL_TENSORS) {
             tn_tensor *const *list = a->v.pointer;
             for (uint32_t j = 0; j < a->n && !t.full; j++) {
-                if (list[j])
-                    add_tensor(&t, list[j], first);
+                if (!list[j])
+                    continue;
+                add_tensor(&t, list[j], first);
                 first = false;
             }
         }
@@ -59,8 +60,8 @@ tni_device *tni_call_place(const tn_op *op, const tn_cell *args) {
         const tn_tensor *t = NULL;
         if (a->tag == TN_CELL_TENSOR)
             t = a->v.pointer;
-        else if (a->tag == TN_CELL_TENSORS && a->n > 0)
-            t = ((tn_tensor *const *)a->v.pointer)[0];
+        for (uint32_t j = 0; a->tag == TN_CELL_TENSORS && !t && j < a->n; j++)
+            t = ((tn_tensor *const *)a->v.pointer)[j];
         if (!t)
             continue;
         if (!(t->device->is_cpu && t->view.rank == 0))

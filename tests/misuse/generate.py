@@ -303,7 +303,8 @@ def operator_samples(root):
         if isinstance(node, ast.Call):
             return [tensor(node)]
         if isinstance(node, ast.List) and arg.kind == "tensors":
-            return [f"(tn_tensor *[]){{{', '.join(map(tensor, node.elts))}}}", str(len(node.elts))]
+            elements = [tensor(e) if isinstance(e, ast.Call) else "TN_NONE" for e in node.elts]
+            return [f"(tn_tensor *[]){{{', '.join(elements)}}}", str(len(elements))]
         value = ast.literal_eval(node)
         if value is None:
             return [emit.default_c(arg)]

@@ -72,6 +72,7 @@ void make_tensor(sample *s, tn_cell *cell, fill how, int64_t limit, int rank,
 static tn_cell elements[MAX_ARGS][MAX_LIST];
 
 void make_list(sample *s, tn_cell *cell, unsigned n) {
+    memset(elements[cell - s->args], 0, sizeof elements[0]); /* those that are left out stay NULL */
     *cell = (tn_cell){.tag = TN_CELL_TENSORS, .n = n, .v.pointer = s->lists[cell - s->args]};
 }
 

@@ -98,6 +98,8 @@ static void list(reader *r, tn_cell *cell, tn_tensor **elements) {
     while (!r->failed && !take(r, "}")) {
         if (n == MAX_LIST || (n && !take(r, "; ")))
             r->failed = true;
+        else if (take(r, "None"))
+            elements[n++] = NULL;
         else
             tensor(r, NULL, &elements[n++]);
     }

@@ -2,7 +2,7 @@
  *
  *   NAME(ARGUMENTS) -> RESULTS [grad RESULTS] [differs=RULE]
  *
- * An argument is a tensor (inputs.py: any:f32[2,3]strided#17), a list of such {a; b}, a list of integers
+ * An argument is a tensor (inputs.py: any:f32[2,3]strided#17), a list of such or None {a; b}, a list of integers
  * (2,3), a number, True, False, None, 'text', or a dtype @f32. A result is DTYPE[SIZES] with elements as they
  * are stored; followed by ~, numbers with scales and errors (expect.py); by ?, nothing but
  * shape and dtype. */

@@ -71,7 +71,7 @@ def argument(schema_arg, node, dtype):
     if isinstance(node, ast.Call):
         return tensor(node, dtype)
     if schema_arg.kind == "tensors":
-        return [tensor(e, dtype) for e in node.elts]
+        return [tensor(e, dtype) if isinstance(e, ast.Call) else None for e in node.elts]
     value = ast.literal_eval(node)
     if value is None:
         return None

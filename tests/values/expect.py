@@ -88,6 +88,8 @@ class Evaluator:
         self.call, self.op, self.pointwise = call, call.op, pointwise
         self.function = torch_calls.function_of(call.op.schema)
         self.tolerance = call.op.entry["tolerance"]
+        named = [v for a, v in zip(self.op.schema.args, call.args) if a.name in ("index", "indices", "offsets")]
+        self.places = {id(t) for v in named for t in (v if isinstance(v, list) else [v])}  # are no numbers to be widened
         self.cancels = "cancels" in call.op.entry.get("check", [])
 
     # ---- ways to make the call ----
@@ -112,7 +114,7 @@ class Evaluator:
         def change(t, given):
             if given.is_float:
                 return t.double()
-            if dtype in FLOATS and given.kind != "mask" and not given.kind.startswith("idx"):
+            if dtype in FLOATS and given.kind != "mask" and not given.kind.startswith("idx") and id(given) not in self.places:
                 return t.to(DTYPES[dtype]).double()
             return t
         return change
@@ -133,8 +135,8 @@ class Evaluator:
         for a, given in zip(self.op.schema.args, args):
             if isinstance(given, torch.Tensor) and given.is_floating_point():
                 given = given.abs()
-            elif isinstance(given, list) and given and isinstance(given[0], torch.Tensor):
-                given = [g.abs() for g in given]
+            elif isinstance(given, list) and any(isinstance(g, torch.Tensor) for g in given):
+                given = [g.abs() if isinstance(g, torch.Tensor) and g.is_floating_point() else g for g in given]
             elif a.name in ("alpha", "beta", "value", "weight", "other") and isinstance(given, (int, float)):
                 given = abs(given)
             out.append(given)

@@ -138,7 +138,7 @@ def known_size(x):
     return torch.where(x.isfinite(), x.abs(), 0)
 
 
-FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
+FLOATING = ("embedding_dense_backward", "convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward", "upsample_bilinear2d", "upsample_bicubic2d",
             "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward",
@@ -297,8 +297,64 @@ def clamp_by_tensors(call, results, gradients):
     return changed
 
 
+def gradient_of_the_last(call, results, gradients):
+    """Of several elements for one place the last is the one that was written: the others have no gradient."""
+    if not gradients:
+        return False
+    lost = ~written_last(call)
+    if gradients[-1].wide.shape != lost.shape or not (gradients[-1].wide[lost] != 0).any():
+        return False
+    for part in (gradients[-1].wide, gradients[-1].native, gradients[-1].error):
+        part[lost] = 0
+    return True
+
+
+def written_last(call):
+    """Which elements of the last argument are in the result."""
+    target, dim, index, src = (a.tensor() if isinstance(a, Tensor) else a for a in call.args[:4])
+    if call.op.functional.base == "index_copy":
+        index = index.reshape([-1 if d == dim % max(target.dim(), 1) else 1 for d in range(src.dim())]).expand(src.shape)
+    number = torch.arange(index.numel()).reshape(index.shape)
+    seen = torch.zeros(target.shape, dtype=torch.long).scatter(dim, index, number)
+    return seen.gather(dim, index) == number
+
+
+def gradient_of_the_last_put(call, results, gradients):
+    """The same of index_put, by values that are broadcast."""
+    if not gradients or scalar(call, "accumulate"):
+        return False
+    target, values = call.args[0].tensor(), call.args[2].tensor()
+    indices = [i and i.tensor() for i in call.args[1]]
+    number = torch.arange(torch.ops.aten.index(target, indices).numel()).reshape(torch.ops.aten.index(target, indices).shape)
+    last = torch.ops.aten.index(torch.ops.aten.index_put(torch.zeros(target.shape, dtype=torch.long), indices, number), indices) == number
+    start = upstream(0, results[0].dtype, target.shape).double()
+    through = (torch.ops.aten.index(start, indices) * last).sum_to_size(values.shape)
+    if last.all():
+        return False
+    gradients[1].wide, gradients[1].native = through, through.to(values.dtype)
+    return True
+
+
+def frequency_in_the_gradient(call, results, gradients):
+    """scale_grad_by_freq divides the gradient of the gradient too; PyTorch's leaves it out."""
+    return bool(gradients) and bool(scalar(call, "scale_grad_by_freq")) and gradients.clear() is None
+
+
+def shared_among_equals(call, results, gradients):
+    """Elements that are equally large share the gradient, not in equal parts."""
+    target, dim, index, src, word = (a.tensor() if isinstance(a, Tensor) else a for a in call.args[:5])
+    if not gradients or word not in ("amax", "amin") or not index.numel():
+        return False
+    result = results[0].native
+    src = src[tuple(slice(n) for n in index.shape)]
+    hits = (target == result).long().scatter_add(dim, index, (src == result.gather(dim, index)).long())
+    return bool((hits > 1).any()) and gradients.clear() is None
+
+
 # operators (of any form): rules
 RULES = {
+    "scatter.src": gradient_of_the_last, "index_copy": gradient_of_the_last, "index_put": gradient_of_the_last_put, "scatter_reduce.two": shared_among_equals,
+    "embedding_dense_backward": frequency_in_the_gradient,
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,

@@ -82,6 +82,17 @@ def batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return F.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
 
 
+def embedding_bag(weight, indices, offsets, by_freq, mode, sparse, per_sample, is_last_given, padding):
+    """PyTorch's own of the first and, for the largest, the last result; of the others what they are."""
+    words = ("sum", "mean", "max")
+    output = F.embedding_bag(indices, weight, offsets, mode=words[mode], scale_grad_by_freq=by_freq, per_sample_weights=per_sample,
+                             include_last_offset=is_last_given, padding_idx=padding if padding >= 0 else None)
+    bag = torch.searchsorted(offsets, torch.arange(len(indices)), right=True) - 1
+    size = torch.bincount(bag[indices != padding], minlength=len(output))
+    native = aten._embedding_bag(weight.detach(), indices, offsets, by_freq, mode, sparse, None, is_last_given, padding)
+    return output, bag, size, native[3] if mode == 2 else size
+
+
 def alike(x, other):
     """A tensor and a scalar in the dtype that they promote to."""
     dtype = torch.result_type(x, other)
@@ -123,6 +134,7 @@ CALLS = {
     "native_layer_norm_backward": native_layer_norm_backward,
     "native_layer_norm": lambda x, shape, w, b, eps: aten.native_layer_norm(x, shape, w, b, eps),
     "layer_norm": F.layer_norm,
+    "embedding_bag": embedding_bag,
     "batch_norm": batch_norm,
     "nll_loss": lambda x, t, w, reduction, ignore: F.nll_loss(x, t, w, ignore_index=ignore, reduction=reduction),
     "cross_entropy": lambda x, t, w, reduction, ignore, smoothing:

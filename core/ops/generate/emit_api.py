@@ -8,7 +8,8 @@ PUBLIC_HEAD = f"""\
  * The C name follows from the schema: tn_ + name + _overload in lower case (Tensor is left out),
  * with a _ at the end for in-place and _out for out forms. Arguments come in the schema's order;
  * those with defaults may be left out from the right: tn_sum_dim(x, TN_DIMS(1)) and
- * tn_sum_dim(x, TN_DIMS(1), true). A Tensor[] argument is a pointer and a count.
+ * tn_sum_dim(x, TN_DIMS(1), true). A Tensor[] argument is a pointer and a count; in a
+ * Tensor?[] one TN_NONE stands for an element that is left out.
  *
  * Results belong to the innermost scope; in-place and out forms return the argument they wrote and
  * add nothing. An operator with several results returns a status, and its results through out_
@@ -108,7 +109,8 @@ def internal_header(table):
 def cell_of(arg):
     return {
         "tensor": f"tni_cell_tensor({arg.name})",
-        "tensors": f"{{.tag = TN_CELL_TENSORS, .n = (uint32_t)n_{arg.name}, .v.pointer = (void *){arg.name}}}",
+        "tensors": f"{{.tag = TN_CELL_TENSORS, .n = (uint32_t)n_{arg.name}, "
+                   f".v.pointer = (void *){'some_' if arg.has_holes else ''}{arg.name}}}",
         "int": f"tni_cell_i64({arg.name})" if arg.type == "int" else f"tni_cell_opt_int({arg.name})",
         "ints": f"tni_cell_ints({arg.name})",
         "float": f"tni_cell_f64({arg.name})",
@@ -125,7 +127,11 @@ def checked_cells(op, call, bad):
     lines = []
     for arg in op.schema.args:
         given = not arg.type.endswith("?") and not arg.has_default
-        if arg.kind == "tensors":
+        if arg.has_holes:
+            lines.append(f"    tn_tensor *some_{arg.name}[TN_MAX_RANK];")
+            lines.append(f"    if (!tni_list_some({arg.name}, n_{arg.name}, some_{arg.name}, \"{call}\", \"{arg.name}\"))")
+            lines.append(f"        return {bad};")
+        elif arg.kind == "tensors":
             lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"{call}\", \"{arg.name}\"))")
             lines.append(f"        return {bad};")
         elif arg.kind in ("tensor", "ints", "dtype", "device", "scalar") or arg.kind == "str" and given:

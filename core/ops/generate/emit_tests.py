@@ -25,7 +25,7 @@ def argument(arg, node, prefix):
     if isinstance(node, ast.List) and arg.kind == "tensors":
         lines = [f"{prefix}make_list(s, {cell}, {len(node.elts)});"]
         return lines + [tensor_call(e, f"s, {prefix}list_element(s, {cell}, {i})", prefix)
-                        for i, e in enumerate(node.elts)]
+                        for i, e in enumerate(node.elts) if isinstance(e, ast.Call)]
     value = ast.literal_eval(node)
     if value is None:
         return []

@@ -9,6 +9,7 @@ TYPES = {
     "Tensor": ("tn_tensor *", "tensor"),
     "Tensor?": ("tn_tensor *", "tensor"),
     "Tensor[]": ("tn_tensor *const *", "tensors"),
+    "Tensor?[]": ("tn_tensor *const *", "tensors"),  # elements may be left out
     "int": ("int64_t ", "int"),
     "int?": ("int64_t ", "int"),
     "int[]": ("tn_ints ", "ints"),
@@ -52,6 +53,10 @@ class Arg:
     def written(self):
         return self.alias.endswith("!")
 
+    @property
+    def has_holes(self):
+        return self.type == "Tensor?[]"
+
 
 @dataclass
 class Schema:
@@ -84,7 +89,7 @@ def split_commas(text):
 
 def parse_type(text):
     """'Tensor(a!)[]' -> (type, alias, n_ints)"""
-    m = re.fullmatch(r"([A-Za-z]+)(?:\((\w!?)\))?(\[\d*\])?(\?)?", text)
+    m = re.fullmatch(r"([A-Za-z]+\??)(?:\((\w!?)\))?(\[\d*\])?(\?)?", text)
     if not m:
         raise ValueError(f"type '{text}'")
     base, alias, brackets, optional = m.groups()
