@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Window i of `out` over `in` elements: [floor(i in / out), ceil((i + 1) in / out)). An element of the input is
- * in the windows that the same formula gives with `in` and `out` exchanged. The product fits. */
+/* Window i of `out` over `in` elements: [floor(i in / out), ceil((i + 1) in / out)). An element
+ * of the input is in the windows that the same formula gives with `in` and `out` exchanged. The
+ * product fits. */
 static int64_t window_start(int64_t i, int64_t in, int64_t out) {
     return i * in / out;
 }
@@ -16,14 +17,22 @@ static int64_t window_length(int64_t i, int64_t in, int64_t out) {
     return end / out + (end % out != 0) - window_start(i, in, out);
 }
 
-/* Sums of windows of dimension dim whose lengths differ: all are as long as the longest, and what is not in
- * one is masked, as infinities would else show. */
-static tn_tensor *uneven_sums(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t out) {
-    int64_t in = x->sizes[dim], longest = 0, n, sizes[TN_MAX_RANK];
-    for (int64_t i = 0; i < out; i++) {
-        int64_t length = window_length(i, in, out);
-        longest = length > longest ? length : longest;
+/* Where `out` does not divide `in`. All windows begin at multiples of the divisor that both
+ * have, in parts 1 / out of an element. */
+static int64_t longest_window(int64_t in, int64_t out) {
+    int64_t a = in, divisor = out;
+    while (a % divisor != 0) {
+        int64_t rest = a % divisor;
+        a = divisor;
+        divisor = rest;
     }
+    return in / out + (in % out > divisor ? 2 : 1);
+}
+
+/* Sums of windows of dimension dim whose lengths differ: all are as long as the longest, and
+ * what is not in one is masked, as infinities would else show. */
+static tn_tensor *uneven_sums(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t out) {
+    int64_t in = x->sizes[dim], longest = longest_window(in, out), n, sizes[TN_MAX_RANK];
     int64_t *index = tni_new_table(tni_mul_i64(out, longest, &n) ? n : INT64_MAX, sizeof *index);
     bool *counts = index ? tni_new_table(n, sizeof *counts) : NULL;
     tn_tensor *places = NULL, *mask = NULL;

@@ -9,8 +9,8 @@ typedef struct axis {
     int64_t size;
     padding padding;
     bool align_corners;
-    /* of each point [N, 1, points]: which elements it is made of, whether they are there, and how much of
-     * each */
+    /* of each point [N, 1, points]: which elements it is made of, whether they are there, and
+     * how much of each */
     int32_t n_taps;
     tn_tensor *place[4], *is_inside[4], *weight[4];
 } axis;
@@ -32,8 +32,8 @@ static tn_tensor *clipped(tni_temps *tmp, const axis *along, tn_tensor *x) {
     return tni_own(tmp, tni_where_scalarother(is_below, x, tn_float(last)));
 }
 
-/* x mirrored at both ends, as often as it takes: at the middles of the outer elements with align_corners,
- * else at their edges. */
+/* x mirrored at both ends, as often as it takes: at the middles of the outer elements with
+ * align_corners, else at their edges. */
 static tn_tensor *mirrored(tni_temps *tmp, const axis *along, tn_tensor *x) {
     double low = along->align_corners ? 0 : -0.5;
     double span = (double)(along->align_corners ? along->size - 1 : along->size);
@@ -116,7 +116,8 @@ static void set_taps(tni_temps *tmp, axis *along, mode how, tn_tensor *x) {
 
 /* ---- elements ---------------------------------------------------------------------------- */
 
-/* The elements [N, C, points] of flat planes at tap i across and j down, 0 where there is none; owned. */
+/* The elements [N, C, points] of flat planes at tap i across and j down, 0 where there is none;
+ * owned. */
 static tn_tensor *picked(tn_tensor *flat, const axis axes[2], int32_t i, int32_t j, tn_ints sizes) {
     tni_temps tmp = {0};
     tn_tensor *is_inside =

@@ -70,8 +70,8 @@ tn_status tni_run_roll(const tn_cell *args, tn_cell *rets) {
     return return_fresh(&tmp, x, self, rets);
 }
 
-/* x, of shape `sizes` once 1 is put before it, repeated along dimensions [first, end); the others are
- * merged. Each of these is shown as two, of which the front one has no stride. */
+/* x, of shape `sizes` once 1 is put before it, repeated along dimensions [first, end); the
+ * others are merged. Each of these is shown as two, of which the front one has no stride. */
 static tn_tensor *repeated(tni_temps *tmp, tn_tensor *x, tn_ints repeats, int64_t *sizes,
                            int64_t first, int64_t end) {
     int64_t before[TN_MAX_RANK] = {1, 1}, after[TN_MAX_RANK], n = 1;
@@ -138,8 +138,8 @@ tn_status tni_run_repeat(const tn_cell *args, tn_cell *rets) {
 
 /* ---- a constant around ------------------------------------------------------------------- */
 
-/* What of self a pad of pairs, from the last dimension on, leaves (start, length) and what it makes of its
- * sizes (start of that, length); pads below zero crop. */
+/* What of self a pad of pairs, from the last dimension on, leaves (start, length) and what it
+ * makes of its sizes (start of that, length); pads below zero crop. */
 typedef struct placement {
     int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], length[TN_MAX_RANK], sizes[TN_MAX_RANK];
 } placement;
@@ -223,7 +223,8 @@ tn_tensor *tni_constant_pad_nd_backward(tn_tensor *grad, tn_ints pad) {
 
 /* ---- elements around --------------------------------------------------------------------- */
 
-/* Where each of n + low + high elements is taken from: of what lies outside, the nearest or the mirrored. */
+/* Where each of n + low + high elements is taken from: of what lies outside, the nearest or the
+ * mirrored. */
 static void fill_places(int64_t *table, int64_t out, int64_t n, int64_t low, bool reflects) {
     for (int64_t j = 0; j < out; j++) {
         int64_t i = j - low;

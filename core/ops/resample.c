@@ -1,8 +1,8 @@
-/* Resampling by grids of a fixed step: upsampling and adaptive pooling.
+/* Upsampling, and the tables that padding and resampling share.
  *
- * One dimension at a time, each element of the result is a sum over a few elements of the input. Which
- * ones, and their weights, depends on places alone: tables, made on the host in f64 and written to the
- * device once a call.
+ * One dimension at a time, each element of the result is a sum over a few elements of the input.
+ * Which ones, and their weights, depends on places alone: tables, made on the host in f64 and
+ * written to the device once a call.
  */
 #include "core/ops/resample.h"
 #include "base/alloc.h"
@@ -79,8 +79,8 @@ tn_status tni_resample_float(const char *call, const tn_tensor *self) {
                           call, tn_dtype_name(self->view.dtype));
 }
 
-/* [.., n, ...]: of rank n_after + 1, so that it broadcasts against what has n at a dimension before n_after
- * others. */
+/* [.., n, ...]: of rank n_after + 1, so that it broadcasts against what has n at a dimension
+ * before n_after others. */
 static tn_tensor *before_dims(tni_temps *tmp, tn_tensor *row, int64_t n, int32_t n_after) {
     int64_t sizes[TN_MAX_RANK] = {n};
     for (int32_t d = 1; d <= n_after; d++)

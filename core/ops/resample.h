@@ -1,4 +1,5 @@
-/* Tables made on the host, which say where elements are taken from: what padding and resampling share. */
+/* Tables made on the host, which say where elements are taken from: what padding and resampling
+ * share. */
 #ifndef TNI_CORE_OPS_RESAMPLE_H
 #define TNI_CORE_OPS_RESAMPLE_H
 
@@ -13,8 +14,9 @@ tn_tensor *tni_table(tni_device *device, tn_dtype dtype, tn_ints sizes, const vo
 tn_tensor *tni_number_table(tni_device *device, tn_dtype dtype, tn_ints sizes,
                             const double *numbers, int64_t n);
 
-/* What the operators that resample check in the same way: output_size has n_dims values, all at least
- * `least`, and a result that can be counted. `sizes` gets those of self, with these as the last. */
+/* What the operators that resample check in the same way: output_size has n_dims values, all at
+ * least `least`, and a result that can be counted. `sizes` gets those of self, with these as the
+ * last. */
 tn_status tni_resample_sizes(const char *call, const tn_tensor *self, tn_ints output_size,
                              int32_t n_dims, int64_t least, int64_t sizes[TN_MAX_RANK]);
 /* self is floating. */

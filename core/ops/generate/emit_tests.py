@@ -94,7 +94,7 @@ def can_grow(op):
     multiplied? Not where an argument tells a shape, or a part of one."""
     tells = ("size", "shape", "groups", "sizes", "input_size", "weight_size", "normalized_shape", "stride")
     return op.kind != "view" and not any(a.name in tells for a in op.functional.args) \
-        and op.functional.base not in ("prod", "prod_", "uniform_", "normal_")
+        and op.functional.base not in ("prod", "prod_", "uniform_", "normal_", "grid_sampler_2d")
 
 
 def position(op, kind):
