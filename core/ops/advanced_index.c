@@ -9,6 +9,18 @@
 
 #include <string.h>
 
+/* t on self's device, where it may come from the host if it is of rank 0; no operator that meets both
+ * is called before t is asked for. */
+static tn_tensor *beside(tni_temps *tmp, const char *call, const tn_tensor *self, tn_tensor *t) {
+    if (t->device == self->device)
+        return t;
+    if (t->device->is_cpu && t->view.rank == 0)
+        return tni_own(tmp, tni_to_device(t, self->device->id));
+    return tni_fail_null(TN_ERR_DEVICE,
+                         "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                         call, self->device->name, t->device->name);
+}
+
 /* ---- the list ---------------------------------------------------------------------------- */
 
 typedef struct plan {
@@ -69,8 +81,7 @@ static bool add_columns(plan *p, tni_temps *tmp, tn_tensor *const *list, uint32_
             d++;
             continue;
         }
-        if (t->device != p->self->device)
-            t = tni_own(tmp, tni_to_device(t, p->self->device->id));
+        t = beside(tmp, p->call, p->self, t);
         if (!t)
             return false;
         if (t->view.dtype == TN_BOOL) {
@@ -294,9 +305,7 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
                         tni_shape_text(given->view.rank, given->sizes, have),
                         tni_shape_text(p.shape_rank, p.shape, want));
     }
-    tn_tensor *values = given->device == self->device
-                            ? given
-                            : tni_own(&tmp, tni_to_device(given, self->device->id));
+    tn_tensor *values = beside(&tmp, "tn_index_put", self, given);
     values = tni_own(&tmp, tni_expand(values, tn_ints_of(p.shape, p.shape_rank)));
     memcpy(sizes, p.joined, sizeof sizes);
     if (p.place)
@@ -393,7 +402,8 @@ static tn_status written_view(const char *call, tn_tensor *copy, tn_tensor *part
                  tni_shape_text(part->view.rank, part->sizes, want));
         part = NULL;
     }
-    tn_tensor *written = part ? tni_own(&tmp, tni_copy_(part, src, false)) : NULL;
+    src = part ? beside(&tmp, call, copy, src) : NULL;
+    tn_tensor *written = src ? tni_own(&tmp, tni_copy_(part, src, false)) : NULL;
     return tni_temps_return(&tmp, written ? copy : NULL, rets);
 }
 
