@@ -331,10 +331,10 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
 /* take(self, index) */
 tn_status tni_run_take(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[1]);
-    if (index->view.dtype != TN_I64)
-        return tni_fail(TN_ERR_DTYPE, "tn_take: index is %s; it must be i64",
-                        tn_dtype_name(index->view.dtype));
     tni_temps tmp = {0};
+    index = tni_whole_index(&tmp, index, "tn_take", "index");
+    if (!index)
+        return tni_temps_return(&tmp, NULL, rets);
     tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(-1)));
     tn_tensor *place = tni_own(&tmp, tni_wrap_places(index, self->view.numel));
     place = tni_own(&tmp, tni_reshape(place, TN_SHAPE(-1)));
@@ -347,10 +347,10 @@ tn_status tni_run_take(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[1]);
-    if (index->view.dtype != TN_I64)
-        return tni_fail(TN_ERR_DTYPE, "tn_take_along_dim: indices are %s; they must be i64",
-                        tn_dtype_name(index->view.dtype));
     tni_temps tmp = {0};
+    index = tni_whole_index(&tmp, index, "tn_take_along_dim", "indices");
+    if (!index)
+        return tni_temps_return(&tmp, NULL, rets);
     if (args[2].tag == TN_CELL_NONE || self->view.rank + index->view.rank == 0) {
         tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(-1)));
         tn_tensor *place = tni_own(&tmp, tni_reshape(index, TN_SHAPE(-1)));
@@ -364,7 +364,7 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
     }
     int32_t rank = self->view.rank, dim = tni_wrap_dim(args[2].v.i64, rank, "tn_take_along_dim");
     if (dim < 0)
-        return tni_failed();
+        return tni_temps_return(&tmp, NULL, rets);
     int64_t of_self[TN_MAX_RANK], of_index[TN_MAX_RANK], common[TN_MAX_RANK];
     bool fits = rank > 0 && index->view.rank == rank;
     if (fits) {
@@ -373,12 +373,14 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
         of_self[dim] = of_index[dim] = 1;
         fits = tni_broadcast(rank, of_self, rank, of_index, &rank, common);
     }
-    if (!fits)
-        return tni_fail(TN_ERR_SHAPE,
-                        "tn_take_along_dim: indices %s must have as many dimensions as self %s "
-                        "and broadcast with it but for dim",
-                        tni_shape_text(index->view.rank, index->sizes, a),
-                        tni_shape_text(self->view.rank, self->sizes, b));
+    if (!fits) {
+        tni_fail(TN_ERR_SHAPE,
+                 "tn_take_along_dim: indices %s must have as many dimensions as self %s and "
+                 "broadcast with it but for dim",
+                 tni_shape_text(index->view.rank, index->sizes, a),
+                 tni_shape_text(self->view.rank, self->sizes, b));
+        return tni_temps_return(&tmp, NULL, rets);
+    }
     common[dim] = self->sizes[dim];
     tn_tensor *wide = tni_own(&tmp, tni_expand(self, tn_ints_of(common, rank)));
     common[dim] = index->sizes[dim];

@@ -8,6 +8,15 @@
 
 #include <string.h>
 
+tn_tensor *tni_whole_index(tni_temps *temps, tn_tensor *index, const char *call, const char *name) {
+    if (index->view.dtype == TN_I64)
+        return index;
+    if (index->view.dtype == TN_I32)
+        return tni_own(temps, tni_to_dtype(index, TN_I64));
+    return tni_fail_null(TN_ERR_DTYPE, "%s: %s is %s; it must be i64 or i32", call, name,
+                         tn_dtype_name(index->view.dtype));
+}
+
 /* ---- arguments --------------------------------------------------------------------------- */
 
 typedef struct scatter {
@@ -47,11 +56,9 @@ static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *a
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (s->dim < 0)
         return false;
-    if (index->view.dtype != TN_I64) {
-        tni_fail(TN_ERR_DTYPE, "%s: index is %s; it must be i64", call,
-                 tn_dtype_name(index->view.dtype));
+    index = tni_whole_index(tmp, index, call, "index");
+    if (!index)
         return false;
-    }
     if (src && src->view.dtype != self->view.dtype) {
         tni_fail(TN_ERR_DTYPE, "%s: src is %s, but self is %s; they must be equal", call,
                  tn_dtype_name(src->view.dtype), tn_dtype_name(self->view.dtype));
@@ -312,11 +319,9 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (s->dim < 0)
         return false;
-    if (index->view.dtype != TN_I64) {
-        tni_fail(TN_ERR_DTYPE, "%s: index is %s; it must be i64", call,
-                 tn_dtype_name(index->view.dtype));
+    index = tni_whole_index(tmp, index, call, "index");
+    if (!index)
         return false;
-    }
     if (index->view.rank > 1) {
         tni_fail(TN_ERR_SHAPE, "%s: index must be of rank 0 or 1, but is %s", call,
                  tni_shape_text(index->view.rank, index->sizes, text));
