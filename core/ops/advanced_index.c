@@ -1,5 +1,5 @@
-/* Indexing by a list of tensors, one for each dimension or mask of several, as NumPy has it; elements
- * of the flattened tensor; and copies of which a view is written.
+/* Indexing by a list of tensors, one for each dimension or mask of several, as NumPy has it;
+ * elements of the flattened tensor; and copies of which a view is written.
  *
  * The dimensions that are indexed are brought next to each other and joined to one, in which the
  * tensors' places count: index is index_select along it, index_put index_copy or index_add. */
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* t on self's device, where it may come from the host if it is of rank 0; no operator that meets both
- * is called before t is asked for. */
+/* t on self's device, where it may come from the host if it is of rank 0; no operator that meets
+ * both is called before t is asked for. */
 static tn_tensor *beside(tni_temps *tmp, const char *call, const tn_tensor *self, tn_tensor *t) {
     if (t->device == self->device)
         return t;

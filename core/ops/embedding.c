@@ -183,8 +183,8 @@ static tn_tensor *bag_sums(tni_temps *tmp, const bags *b, tn_tensor *bag, tn_ten
     return tni_own(tmp, tni_index_add(zeros, 0, bag, rows, tn_int(1)));
 }
 
-/* The rows of weight that hold the largest of each bag, [bags, D]: of the first that does; 0 where a
- * bag is empty. */
+/* The rows of weight that hold the largest of each bag, [bags, D]: of the first that does; 0 where
+ * a bag is empty. */
 static tn_tensor *bag_rows(tni_temps *tmp, const bags *b, tn_tensor *bag, tn_tensor *counts) {
     int64_t columns = b->weight->sizes[1];
     tn_ints full = TN_SHAPE(b->n, columns), out = TN_SHAPE(b->n_bags, columns);

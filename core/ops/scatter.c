@@ -1,7 +1,7 @@
-/* Writing at places that an index tensor names. Which of several elements with the same target wins,
- * or what they reduce to, is told by a stable sort of the index: equal ones lie in a run, in their
- * order. What moves is told by whole numbers alone, so values keep their bits, and gradients go
- * through a gather of what was written. */
+/* Writing at places that an index tensor names. Which of several elements with the same target
+ * wins, or what they reduce to, is told by a stable sort of the index: equal ones lie in a run, in
+ * their order. What moves is told by whole numbers alone, so values keep their bits, and gradients
+ * go through a gather of what was written. */
 
 #include "core/ops/functions.h"
 #include "core/ops/scatter.h"
@@ -37,7 +37,8 @@ static bool fits_into(const tn_tensor *index, const tn_tensor *limit, int32_t bu
     return fits;
 }
 
-/* A dimension without elements has no place for an index; no kernel is asked where nothing is written. */
+/* A dimension without elements has no place for an index; no kernel is asked where nothing is
+ * written. */
 static bool has_places(const char *call, const scatter *s) {
     if (s->is_empty || s->self->sizes[s->dim] > 0)
         return true;
@@ -404,8 +405,8 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
 
 /* ---- masked_scatter ---------------------------------------------------------------------- */
 
-/* masked_scatter(self, mask, source): the running count of the mask says which element of source goes
- * where. A count beyond the last is out of range, which the device finds out. */
+/* masked_scatter(self, mask, source): the running count of the mask says which element of source
+ * goes where. A count beyond the last is out of range, which the device finds out. */
 tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
     char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *mask = tni_arg_tensor(&args[1]);
