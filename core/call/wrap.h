@@ -52,8 +52,8 @@ void tni_refuse_str(const char *s, const char *call, const char *argument);
 tn_status tni_refuse_out(const char *call, const char *argument);
 /* No element NULL, the pointer there; sets an error where one is needed. */
 bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument);
-/* The same for Tensor?[], one element for each dimension at most: TN_NONE, left out, becomes the NULL
- * that cells have there. */
+/* The same for Tensor?[], one element for each dimension at most: TN_NONE, left out, becomes the
+ * NULL that cells have there. */
 bool tni_list_some(tn_tensor *const *list, uint64_t n, tn_tensor **out, const char *call,
                    const char *argument);
 /* Moves a Tensor[] result into the caller's array, whose length must fit. */

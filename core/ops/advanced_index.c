@@ -1,5 +1,5 @@
-/* Indexing by a list of tensors, one for each dimension or mask of several, as NumPy has it; elements
- * of the flattened tensor; and copies of which a view is written.
+/* Indexing by a list of tensors, one for each dimension or mask of several, as NumPy has it;
+ * elements of the flattened tensor; and copies of which a view is written.
  *
  * The dimensions that are indexed are brought next to each other and joined to one, in which the
  * tensors' places count: index is index_select along it, index_put index_copy or index_add. */
@@ -8,6 +8,18 @@
 #include "core/ops/scatter.h"
 
 #include <string.h>
+
+/* t on self's device, where it may come from the host if it is of rank 0; no operator that meets
+ * both is called before t is asked for. */
+static tn_tensor *beside(tni_temps *tmp, const char *call, const tn_tensor *self, tn_tensor *t) {
+    if (t->device == self->device)
+        return t;
+    if (t->device->is_cpu && t->view.rank == 0)
+        return tni_own(tmp, tni_to_device(t, self->device->id));
+    return tni_fail_null(TN_ERR_DEVICE,
+                         "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                         call, self->device->name, t->device->name);
+}
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
@@ -69,8 +81,7 @@ static bool add_columns(plan *p, tni_temps *tmp, tn_tensor *const *list, uint32_
             d++;
             continue;
         }
-        if (t->device != p->self->device)
-            t = tni_own(tmp, tni_to_device(t, p->self->device->id));
+        t = beside(tmp, p->call, p->self, t);
         if (!t)
             return false;
         if (t->view.dtype == TN_BOOL) {
@@ -294,9 +305,7 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
                         tni_shape_text(given->view.rank, given->sizes, have),
                         tni_shape_text(p.shape_rank, p.shape, want));
     }
-    tn_tensor *values = given->device == self->device
-                            ? given
-                            : tni_own(&tmp, tni_to_device(given, self->device->id));
+    tn_tensor *values = beside(&tmp, "tn_index_put", self, given);
     values = tni_own(&tmp, tni_expand(values, tn_ints_of(p.shape, p.shape_rank)));
     memcpy(sizes, p.joined, sizeof sizes);
     if (p.place)
@@ -322,10 +331,10 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
 /* take(self, index) */
 tn_status tni_run_take(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[1]);
-    if (index->view.dtype != TN_I64)
-        return tni_fail(TN_ERR_DTYPE, "tn_take: index is %s; it must be i64",
-                        tn_dtype_name(index->view.dtype));
     tni_temps tmp = {0};
+    index = tni_whole_index(&tmp, index, "tn_take", "index");
+    if (!index)
+        return tni_temps_return(&tmp, NULL, rets);
     tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(-1)));
     tn_tensor *place = tni_own(&tmp, tni_wrap_places(index, self->view.numel));
     place = tni_own(&tmp, tni_reshape(place, TN_SHAPE(-1)));
@@ -338,10 +347,10 @@ tn_status tni_run_take(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[1]);
-    if (index->view.dtype != TN_I64)
-        return tni_fail(TN_ERR_DTYPE, "tn_take_along_dim: indices are %s; they must be i64",
-                        tn_dtype_name(index->view.dtype));
     tni_temps tmp = {0};
+    index = tni_whole_index(&tmp, index, "tn_take_along_dim", "indices");
+    if (!index)
+        return tni_temps_return(&tmp, NULL, rets);
     if (args[2].tag == TN_CELL_NONE || self->view.rank + index->view.rank == 0) {
         tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(-1)));
         tn_tensor *place = tni_own(&tmp, tni_reshape(index, TN_SHAPE(-1)));
@@ -355,7 +364,7 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
     }
     int32_t rank = self->view.rank, dim = tni_wrap_dim(args[2].v.i64, rank, "tn_take_along_dim");
     if (dim < 0)
-        return tni_failed();
+        return tni_temps_return(&tmp, NULL, rets);
     int64_t of_self[TN_MAX_RANK], of_index[TN_MAX_RANK], common[TN_MAX_RANK];
     bool fits = rank > 0 && index->view.rank == rank;
     if (fits) {
@@ -364,12 +373,14 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
         of_self[dim] = of_index[dim] = 1;
         fits = tni_broadcast(rank, of_self, rank, of_index, &rank, common);
     }
-    if (!fits)
-        return tni_fail(TN_ERR_SHAPE,
-                        "tn_take_along_dim: indices %s must have as many dimensions as self %s "
-                        "and broadcast with it but for dim",
-                        tni_shape_text(index->view.rank, index->sizes, a),
-                        tni_shape_text(self->view.rank, self->sizes, b));
+    if (!fits) {
+        tni_fail(TN_ERR_SHAPE,
+                 "tn_take_along_dim: indices %s must have as many dimensions as self %s and "
+                 "broadcast with it but for dim",
+                 tni_shape_text(index->view.rank, index->sizes, a),
+                 tni_shape_text(self->view.rank, self->sizes, b));
+        return tni_temps_return(&tmp, NULL, rets);
+    }
     common[dim] = self->sizes[dim];
     tn_tensor *wide = tni_own(&tmp, tni_expand(self, tn_ints_of(common, rank)));
     common[dim] = index->sizes[dim];
@@ -393,7 +404,8 @@ static tn_status written_view(const char *call, tn_tensor *copy, tn_tensor *part
                  tni_shape_text(part->view.rank, part->sizes, want));
         part = NULL;
     }
-    tn_tensor *written = part ? tni_own(&tmp, tni_copy_(part, src, false)) : NULL;
+    src = part ? beside(&tmp, call, copy, src) : NULL;
+    tn_tensor *written = src ? tni_own(&tmp, tni_copy_(part, src, false)) : NULL;
     return tni_temps_return(&tmp, written ? copy : NULL, rets);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
+#include "core/ops/scatter.h"
 
 #include <math.h>
 #include <string.h>
@@ -102,7 +103,7 @@ typedef struct bags {
 
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
 
-static tn_status bags_init(bags *b, const tn_cell *args) {
+static tn_status bags_init(bags *b, tni_temps *tmp, const tn_cell *args) {
     static const char call[] = "tn_embedding_bag";
     *b = (bags){.weight = tni_arg_tensor(&args[0]),
                 .indices = tni_arg_tensor(&args[1]),
@@ -119,10 +120,10 @@ static tn_status bags_init(bags *b, const tn_cell *args) {
                         "%s: weight must be a matrix, indices and offsets of rank 1, but their "
                         "ranks are %d, %d and %d",
                         call, b->weight->view.rank, b->indices->view.rank, b->offsets->view.rank);
-    if (b->indices->view.dtype != TN_I64 || b->offsets->view.dtype != TN_I64)
-        return tni_fail(TN_ERR_DTYPE, "%s: indices are %s and offsets %s; they must be i64", call,
-                        tn_dtype_name(b->indices->view.dtype),
-                        tn_dtype_name(b->offsets->view.dtype));
+    b->indices = tni_whole_index(tmp, b->indices, call, "indices");
+    b->offsets = b->indices ? tni_whole_index(tmp, b->offsets, call, "offsets") : NULL;
+    if (!b->offsets)
+        return tni_failed();
     if (!tni_is_float(b->weight->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: weight is %s; it must be floating", call,
                         tn_dtype_name(b->weight->view.dtype));
@@ -182,8 +183,8 @@ static tn_tensor *bag_sums(tni_temps *tmp, const bags *b, tn_tensor *bag, tn_ten
     return tni_own(tmp, tni_index_add(zeros, 0, bag, rows, tn_int(1)));
 }
 
-/* The rows of weight that hold the largest of each bag, [bags, D]: of the first that does; 0 where a
- * bag is empty. */
+/* The rows of weight that hold the largest of each bag, [bags, D]: of the first that does; 0 where
+ * a bag is empty. */
 static tn_tensor *bag_rows(tni_temps *tmp, const bags *b, tn_tensor *bag, tn_tensor *counts) {
     int64_t columns = b->weight->sizes[1];
     tn_ints full = TN_SHAPE(b->n, columns), out = TN_SHAPE(b->n_bags, columns);
@@ -222,10 +223,9 @@ static tn_tensor *bag_rows(tni_temps *tmp, const bags *b, tn_tensor *bag, tn_ten
  * max_indices */
 tn_status tni_run_embedding_bag(const tn_cell *args, tn_cell *rets) {
     bags b;
-    tn_status status = bags_init(&b, args);
-    if (status != TN_OK)
-        return status;
     tni_temps tmp = {0};
+    if (bags_init(&b, &tmp, args) != TN_OK)
+        return tni_temps_return(&tmp, NULL, rets);
     tn_dtype dtype = b.weight->view.dtype;
     tn_tensor *bag = bag_of(&tmp, &b);
     tn_tensor *counts = bag ? tni_own(&tmp, tni_ne_scalar(b.indices, tn_int(b.padding))) : NULL;

@@ -1,12 +1,21 @@
-/* Writing at places that an index tensor names. Which of several elements with the same target wins,
- * or what they reduce to, is told by a stable sort of the index: equal ones lie in a run, in their
- * order. What moves is told by whole numbers alone, so values keep their bits, and gradients go
- * through a gather of what was written. */
+/* Writing at places that an index tensor names. Which of several elements with the same target
+ * wins, or what they reduce to, is told by a stable sort of the index: equal ones lie in a run, in
+ * their order. What moves is told by whole numbers alone, so values keep their bits, and gradients
+ * go through a gather of what was written. */
 
 #include "core/ops/functions.h"
 #include "core/ops/scatter.h"
 
 #include <string.h>
+
+tn_tensor *tni_whole_index(tni_temps *temps, tn_tensor *index, const char *call, const char *name) {
+    if (index->view.dtype == TN_I64)
+        return index;
+    if (index->view.dtype == TN_I32)
+        return tni_own(temps, tni_to_dtype(index, TN_I64));
+    return tni_fail_null(TN_ERR_DTYPE, "%s: %s is %s; it must be i64 or i32", call, name,
+                         tn_dtype_name(index->view.dtype));
+}
 
 /* ---- arguments --------------------------------------------------------------------------- */
 
@@ -28,7 +37,8 @@ static bool fits_into(const tn_tensor *index, const tn_tensor *limit, int32_t bu
     return fits;
 }
 
-/* A dimension without elements has no place for an index; no kernel is asked where nothing is written. */
+/* A dimension without elements has no place for an index; no kernel is asked where nothing is
+ * written. */
 static bool has_places(const char *call, const scatter *s) {
     if (s->is_empty || s->self->sizes[s->dim] > 0)
         return true;
@@ -47,11 +57,9 @@ static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *a
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (s->dim < 0)
         return false;
-    if (index->view.dtype != TN_I64) {
-        tni_fail(TN_ERR_DTYPE, "%s: index is %s; it must be i64", call,
-                 tn_dtype_name(index->view.dtype));
+    index = tni_whole_index(tmp, index, call, "index");
+    if (!index)
         return false;
-    }
     if (src && src->view.dtype != self->view.dtype) {
         tni_fail(TN_ERR_DTYPE, "%s: src is %s, but self is %s; they must be equal", call,
                  tn_dtype_name(src->view.dtype), tn_dtype_name(self->view.dtype));
@@ -312,11 +320,9 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (s->dim < 0)
         return false;
-    if (index->view.dtype != TN_I64) {
-        tni_fail(TN_ERR_DTYPE, "%s: index is %s; it must be i64", call,
-                 tn_dtype_name(index->view.dtype));
+    index = tni_whole_index(tmp, index, call, "index");
+    if (!index)
         return false;
-    }
     if (index->view.rank > 1) {
         tni_fail(TN_ERR_SHAPE, "%s: index must be of rank 0 or 1, but is %s", call,
                  tni_shape_text(index->view.rank, index->sizes, text));
@@ -399,8 +405,8 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
 
 /* ---- masked_scatter ---------------------------------------------------------------------- */
 
-/* masked_scatter(self, mask, source): the running count of the mask says which element of source goes
- * where. A count beyond the last is out of range, which the device finds out. */
+/* masked_scatter(self, mask, source): the running count of the mask says which element of source
+ * goes where. A count beyond the last is out of range, which the device finds out. */
 tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
     char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *mask = tni_arg_tensor(&args[1]);

@@ -4,8 +4,11 @@
 
 #include "core/call/temps.h"
 
-/* Places in a dimension of that size, negative ones counted from its end; what lies before the first
- * stays negative. Owned. */
+/* Whole numbers as i64: index itself, or a cast of i32 that the list owns; NULL with an error for
+ * others, which calls the argument `name`. */
+tn_tensor *tni_whole_index(tni_temps *temps, tn_tensor *index, const char *call, const char *name);
+/* Places in a dimension of that size, negative ones counted from its end; what lies before the
+ * first stays negative. Owned. */
 tn_tensor *tni_wrap_places(tn_tensor *index, int64_t size);
 
 #endif

@@ -89,7 +89,8 @@ class Evaluator:
         self.function = torch_calls.function_of(call.op.schema)
         self.tolerance = call.op.entry["tolerance"]
         named = [v for a, v in zip(self.op.schema.args, call.args) if a.name in ("index", "indices", "offsets")]
-        self.places = {id(t) for v in named for t in (v if isinstance(v, list) else [v])}  # are no numbers to be widened
+        # no numbers to be widened
+        self.places = {id(t) for v in named for t in (v if isinstance(v, list) else [v])}
         self.cancels = "cancels" in call.op.entry.get("check", [])
 
     # ---- ways to make the call ----
@@ -114,7 +115,8 @@ class Evaluator:
         def change(t, given):
             if given.is_float:
                 return t.double()
-            if dtype in FLOATS and given.kind != "mask" and not given.kind.startswith("idx") and id(given) not in self.places:
+            is_number = given.kind != "mask" and not given.kind.startswith("idx") and id(given) not in self.places
+            if dtype in FLOATS and is_number:
                 return t.to(DTYPES[dtype]).double()
             return t
         return change

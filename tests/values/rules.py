@@ -313,7 +313,8 @@ def written_last(call):
     """Which elements of the last argument are in the result."""
     target, dim, index, src = (a.tensor() if isinstance(a, Tensor) else a for a in call.args[:4])
     if call.op.functional.base == "index_copy":
-        index = index.reshape([-1 if d == dim % max(target.dim(), 1) else 1 for d in range(src.dim())]).expand(src.shape)
+        column = [-1 if d == dim % max(target.dim(), 1) else 1 for d in range(src.dim())]
+        index = index.reshape(column).expand(src.shape)
     number = torch.arange(index.numel()).reshape(index.shape)
     seen = torch.zeros(target.shape, dtype=torch.long).scatter(dim, index, number)
     return seen.gather(dim, index) == number
@@ -325,10 +326,12 @@ def gradient_of_the_last_put(call, results, gradients):
         return False
     target, values = call.args[0].tensor(), call.args[2].tensor()
     indices = [i and i.tensor() for i in call.args[1]]
-    number = torch.arange(torch.ops.aten.index(target, indices).numel()).reshape(torch.ops.aten.index(target, indices).shape)
-    last = torch.ops.aten.index(torch.ops.aten.index_put(torch.zeros(target.shape, dtype=torch.long), indices, number), indices) == number
+    take, put = torch.ops.aten.index, torch.ops.aten.index_put
+    shape = take(target, indices).shape
+    number = torch.arange(math.prod(shape)).reshape(shape)
+    last = take(put(torch.zeros(target.shape, dtype=torch.long), indices, number), indices) == number
     start = upstream(0, results[0].dtype, target.shape).double()
-    through = (torch.ops.aten.index(start, indices) * last).sum_to_size(values.shape)
+    through = (take(start, indices) * last).sum_to_size(values.shape)
     if last.all():
         return False
     gradients[1].wide, gradients[1].native = through, through.to(values.dtype)
@@ -353,7 +356,8 @@ def shared_among_equals(call, results, gradients):
 
 # operators (of any form): rules
 RULES = {
-    "scatter.src": gradient_of_the_last, "index_copy": gradient_of_the_last, "index_put": gradient_of_the_last_put, "scatter_reduce.two": shared_among_equals,
+    "scatter.src": gradient_of_the_last, "index_copy": gradient_of_the_last, "index_put": gradient_of_the_last_put,
+    "scatter_reduce.two": shared_among_equals,
     "embedding_dense_backward": frequency_in_the_gradient,
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,

@@ -129,7 +129,8 @@ def checked_cells(op, call, bad):
         given = not arg.type.endswith("?") and not arg.has_default
         if arg.has_holes:
             lines.append(f"    tn_tensor *some_{arg.name}[TN_MAX_RANK];")
-            lines.append(f"    if (!tni_list_some({arg.name}, n_{arg.name}, some_{arg.name}, \"{call}\", \"{arg.name}\"))")
+            given = f"{arg.name}, n_{arg.name}, some_{arg.name}"
+            lines.append(f"    if (!tni_list_some({given}, \"{call}\", \"{arg.name}\"))")
             lines.append(f"        return {bad};")
         elif arg.kind == "tensors":
             lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"{call}\", \"{arg.name}\"))")
