@@ -201,3 +201,134 @@ tn_status tni_run_max_pool3d_with_indices(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_max_pool3d(const tn_cell *args, tn_cell *rets) {
     return max_pool3d(args, "tn_max_pool3d", 1, rets);
 }
+
+/* ---- to sizes that are given ---------------------------------------------------------------- */
+
+/* Along one dimension, window o is [o * in / out, ceil((o + 1) * in / out)). All are seen as `length`
+ * long: past its end a window has its last element again, which is never the first of the largest. */
+typedef struct adaptive {
+    int64_t in, out, length;
+} adaptive;
+
+static int64_t first_of(const adaptive *a, int64_t o) {
+    return o * a->in / a->out;
+}
+
+static int64_t end_of(const adaptive *a, int64_t o) {
+    return ((o + 1) * a->in + a->out - 1) / a->out;
+}
+
+static bool adaptive_init(adaptive *a, int64_t in, int64_t out, const char *call) {
+    int64_t product;
+    *a = (adaptive){.in = in, .out = out, .length = 1};
+    if (!tni_mul_i64(in + 1, out, &product)) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: output_size has %lld, which is too much", call,
+                 (long long)out);
+        return false;
+    }
+    for (int64_t o = 0; o < out; o++) {
+        int64_t length = end_of(a, o) - first_of(a, o);
+        a->length = length > a->length ? length : a->length;
+    }
+    return true;
+}
+
+/* The place of each element of each window, [out * length]; owned. */
+static tn_tensor *adaptive_places(const adaptive *a, tni_device *device) {
+    int64_t n, at = 0;
+    if (!tni_mul_i64(a->out, a->length, &n) || n > INT64_MAX / 8)
+        return tni_fail_memory_null("a table of pooling windows");
+    int64_t *table = tni_alloc((size_t)(n ? n : 1) * sizeof *table);
+    if (!table)
+        return tni_fail_memory_null("a table of pooling windows");
+    for (int64_t o = 0; o < a->out; o++)
+        for (int64_t i = 0; i < a->length; i++) {
+            int64_t place = first_of(a, o) + i, end = end_of(a, o);
+            table[at++] = place < end ? place : end - 1;
+        }
+    tn_tensor *t = tni_tensor_new(device, TN_I64, 1, &n);
+    if (t && n > 0 && tni_tensor_write(t, table, (uint64_t)n * sizeof *table) != TN_OK) {
+        tni_drop(t);
+        t = NULL;
+    }
+    tni_free(table);
+    return t;
+}
+
+/* [..., OH * KH, OW * KW] of `planes` planes as [planes, OH, OW, KH * KW] */
+static tn_tensor *adaptive_windows(tni_temps *tmp, const adaptive a[2], tn_tensor *x,
+                                   int64_t planes) {
+    x = tni_own(tmp,
+                tni_reshape(x, TN_SHAPE(planes, a[0].out, a[0].length, a[1].out, a[1].length)));
+    x = tni_own(tmp, tni_permute(x, TN_SHAPE(0, 1, 3, 2, 4)));
+    return tni_own(tmp,
+                   tni_reshape(x, TN_SHAPE(planes, a[0].out, a[1].out, a[0].length * a[1].length)));
+}
+
+/* Of self [N, C, H, W] or [C, H, W]: the largest and its place in the plane. */
+static bool adaptive_max(tni_temps *tmp, tn_tensor *self, const int64_t size[2], const char *call,
+                         tn_tensor *results[2]) {
+    int32_t rank = self->view.rank;
+    const int64_t *in = self->sizes + rank - 2;
+    adaptive a[2];
+    if (!adaptive_init(&a[0], in[0], size[0], call) || !adaptive_init(&a[1], in[1], size[1], call))
+        return false;
+    int64_t planes = self->sizes[rank - 3] * (rank == 4 ? self->sizes[0] : 1), sizes[4];
+    memcpy(sizes, self->sizes, (size_t)(rank - 2) * sizeof *sizes);
+    memcpy(sizes + rank - 2, size, 2 * sizeof *size);
+    tn_tensor *rows = tni_own(tmp, adaptive_places(&a[0], self->device));
+    tn_tensor *columns = rows ? tni_own(tmp, adaptive_places(&a[1], self->device)) : NULL;
+    tn_tensor *x = tni_own(tmp, tni_index_select(self, rank - 2, rows));
+    x = tni_own(tmp, tni_index_select(x, rank - 1, columns));
+    x = adaptive_windows(tmp, a, x, planes);
+    tn_tensor *values, *at;
+    if (!x || tni_max_dim(x, 3, true, &values, &at) != TN_OK)
+        return false;
+    tni_own(tmp, values);
+    tni_own(tmp, at);
+    rows = tni_own(tmp, tni_unsqueeze(rows, 1));
+    rows = tni_own(tmp, tni_mul_scalar(rows, tn_int(in[1])));
+    tn_tensor *places = tni_own(tmp, tni_add(rows, columns, tn_int(1)));
+    places = adaptive_windows(tmp, a, places, 1);
+    places = tni_own(
+        tmp, tni_expand(places, TN_SHAPE(planes, a[0].out, a[1].out, a[0].length * a[1].length)));
+    places = tni_own(tmp, tni_gather(places, 3, at));
+    results[0] = tni_own(tmp, tni_reshape(values, tn_ints_of(sizes, rank)));
+    results[1] = tni_own(tmp, tni_reshape(places, tn_ints_of(sizes, rank)));
+    return true;
+}
+
+/* adaptive_max_pool of n dimensions (self, output_size) */
+static tn_status adaptive_max_pool(const tn_cell *args, int n, const char *call, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *results[2] = {NULL, NULL};
+    int32_t rank = self->view.rank;
+    char text[TNI_SHAPE_TEXT];
+    bool fits = rank == n + 1 || rank == n + 2;
+    for (int32_t d = rank == n + 2; d < rank && fits; d++)
+        fits = self->sizes[d] > 0;
+    if (!fits)
+        return tni_fail(TN_ERR_SHAPE,
+                        "%s: the input must be %s with none of them 0 but N, but has shape %s",
+                        call, n == 2 ? "[N, C, H, W] or [C, H, W]" : "[N, C, L] or [C, L]",
+                        tni_shape_text(rank, self->sizes, text));
+    if (!tni_is_float(self->view.dtype))
+        return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
+                        tn_dtype_name(self->view.dtype));
+    int64_t size[2] = {1, 1};
+    if (!tni_window_values(tni_arg_ints(&args[1]), n, 0, "output_size", call, size + 2 - n))
+        return tni_failed();
+    tni_temps tmp = {0};
+    tn_tensor *x = n == 1 ? tni_own(&tmp, tni_unsqueeze(self, -2)) : self;
+    if (x && adaptive_max(&tmp, x, size, call, results))
+        for (int i = 0; i < 2 && n == 1; i++)
+            results[i] = tni_own(&tmp, tni_squeeze_dim(results[i], -2));
+    return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+tn_status tni_run_adaptive_max_pool1d(const tn_cell *args, tn_cell *rets) {
+    return adaptive_max_pool(args, 1, "tn_adaptive_max_pool1d", rets);
+}
+
+tn_status tni_run_adaptive_max_pool2d(const tn_cell *args, tn_cell *rets) {
+    return adaptive_max_pool(args, 2, "tn_adaptive_max_pool2d", rets);
+}

@@ -139,7 +139,9 @@ def known_size(x):
 
 
 FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
-            "avg_pool2d_backward", "avg_pool1d", "avg_pool3d", "conv3d", "group_norm", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
+            "avg_pool2d_backward", "avg_pool1d", "avg_pool3d", "conv3d", "group_norm", "conv_transpose1d",
+            "conv_transpose2d", "conv_transpose3d", "max_pool2d_backward", "softmax", "log_softmax",
+            "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward")
 NUMBERS = ("col2im", "sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 

@@ -44,7 +44,8 @@ def native_layer_norm_backward(grad, x, shape, mean, rstd, weight, bias):
 
 
 def native_group_norm_backward(grad, x, mean, rstd, weight, *rest):
-    return aten.native_group_norm_backward(grad, x, mean, rstd, x.new_ones(rest[1]) if weight is None else weight, *rest, [True] * 3)
+    return aten.native_group_norm_backward(grad, x, mean, rstd, x.new_ones(rest[1]) if weight is None else weight,
+        *rest, [True] * 3)
 
 
 def max_pool2d_backward(grad, indices, size):
@@ -131,13 +132,17 @@ CALLS = {
     "avg_pool3d": lambda x, kernel, stride, *rest: F.avg_pool3d(x, kernel, stride or None, *rest),
     "max_pool1d": lambda x, kernel, stride, *rest: F.max_pool1d(x, kernel, stride or None, *rest),
     "max_pool3d": lambda x, kernel, stride, *rest: F.max_pool3d(x, kernel, stride or None, *rest),
-    "max_pool1d_with_indices": lambda x, kernel, stride, *rest: F.max_pool1d_with_indices(x, kernel, stride or None, *rest),
-    "max_pool3d_with_indices": lambda x, kernel, stride, *rest: F.max_pool3d_with_indices(x, kernel, stride or None, *rest),
-    "conv3d": F.conv3d, "conv_transpose1d": F.conv_transpose1d, "conv_transpose2d": F.conv_transpose2d, "conv_transpose3d": F.conv_transpose3d,
+    "max_pool1d_with_indices": lambda x, kernel, stride, *rest: F.max_pool1d_with_indices(x, kernel, stride or None,
+        *rest),
+    "max_pool3d_with_indices": lambda x, kernel, stride, *rest: F.max_pool3d_with_indices(x, kernel, stride or None,
+        *rest),
+    "conv3d": F.conv3d, "conv_transpose1d": F.conv_transpose1d, "conv_transpose2d": F.conv_transpose2d,
+        "conv_transpose3d": F.conv_transpose3d,
     "cdist": lambda x1, x2, p: torch.cdist(x1, x2, p, "donot_use_mm_for_euclid_dist"),
     "rms_norm": lambda x, shape, weight, eps: F.rms_norm(x, shape, weight, eps),
     "native_batch_norm": native_batch_norm, "instance_norm": instance_norm,
-    "native_group_norm_backward": native_group_norm_backward, "group_norm": lambda x, groups, w, b, eps: F.group_norm(x, groups, w, b, eps),
+    "native_group_norm_backward": native_group_norm_backward, "group_norm": lambda x, groups, w, b,
+        eps: F.group_norm(x, groups, w, b, eps),
     "softmax_forward": lambda x, dim: aten._softmax(x, dim, False),
     "log_softmax_forward": lambda x, dim: aten._log_softmax(x, dim, False),
     "softmax_backward": lambda g, y, dim: aten._softmax_backward_data(g, y, dim, y.dtype),
