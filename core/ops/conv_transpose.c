@@ -1,7 +1,8 @@
 /* Transposed convolution, and convolution over three dimensions: by those over two.
  *
- * A transposed convolution is the gradient of a convolution by its input. Of three dimensions, the depth
- * taps go to the channels, so that one convolution of [N * OD, C * KD, H, W] adds up all products:
+ * A transposed convolution is the gradient of a convolution by its input. Of three dimensions, the
+ * depth taps go to the channels, so that one convolution of [N * OD, C * KD, H, W] adds up all
+ * products:
  *
  *     conv3d              im2col over D:  [N, C, D, H * W]  ->  [N, C * KD, OD, H * W]
  *     conv_transpose3d    col2im over D:  [N, O * KD, D, OH * OW]  ->  [N, O, OD, OH * OW]

@@ -64,7 +64,8 @@ static tn_tensor *weighted(const groups *g, tni_temps *tmp, tn_tensor *t, tn_ten
     return in_groups(g, tmp, t);
 }
 
-/* The normalised input in its shape; mean and 1 / deviation, [N, group, 1], where they are asked for. */
+/* The normalised input in its shape; mean and 1 / deviation, [N, group, 1], where they are asked
+ * for. */
 static tn_tensor *normalise(const groups *g, const char *call, tni_temps *tmp, tn_tensor *input,
                             tn_tensor *weight, tn_tensor *bias, double eps, tn_tensor **mean,
                             tn_tensor **rstd) {

@@ -314,8 +314,8 @@ static tn_tensor *norm_of_nothing(tni_temps *tmp, tn_tensor *input, tn_tensor *w
 }
 
 /* (input, weight, bias, running_mean, running_var, training, momentum, eps). results: the
- * normalised input and, where they are the input's own, [1, C, 1, ...] of mean and 1 / deviation, else
- * NULL. */
+ * normalised input and, where they are the input's own, [1, C, 1, ...] of mean and 1 / deviation,
+ * else NULL. */
 static tn_status normalise_batch(const tn_cell *args, const char *call, tni_temps *tmp,
                                  tn_tensor *results[3]) {
     tn_status status = check_batch_norm(args, call);

@@ -1,8 +1,8 @@
 /* Pooling over one dimension and three, and to sizes that are given: by that over two.
  *
- * One dimension is a plane of height one. Three are taken in two passes: over H and W of each depth, and
- * then over D, with planes [D, OH * OW]. The count of a window's elements is a product over its
- * dimensions, so the mean of means is the mean.
+ * One dimension is a plane of height one. Three are taken in two passes: over H and W of each
+ * depth, and then over D, with planes [D, OH * OW]. The count of a window's elements is a product
+ * over its dimensions, so the mean of means is the mean.
  */
 #include "base/alloc.h"
 #include "core/ops/functions.h"
@@ -154,7 +154,7 @@ tn_status tni_run_avg_pool3d(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, result(&v, &tmp, x, first), rets);
 }
 
-/* d * H * W + the place within that depth, of places d * OH * OW + column in the second's planes. */
+/* d * H * W + the place within that depth, of places d * OH * OW + column of the second pass. */
 static tn_tensor *whole_places(const volume *v, tni_temps *tmp, tn_tensor *within, tn_tensor *at) {
     if (!within || !at)
         return NULL;
@@ -204,8 +204,9 @@ tn_status tni_run_max_pool3d(const tn_cell *args, tn_cell *rets) {
 
 /* ---- to sizes that are given ---------------------------------------------------------------- */
 
-/* Along one dimension, window o is [o * in / out, ceil((o + 1) * in / out)). All are seen as `length`
- * long: past its end a window has its last element again, which is never the first of the largest. */
+/* Along one dimension, window o is [o * in / out, ceil((o + 1) * in / out)). All are seen as
+ * `length` long: past its end a window has its last element again, which is never the first of the
+ * largest. */
 typedef struct adaptive {
     int64_t in, out, length;
 } adaptive;
