@@ -265,15 +265,15 @@ static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
     return tni_own(tmp, tni_reshape(t, tn_ints_of(sizes, rank)));
 }
 
-static tn_status check_batch_norm(const tn_cell *args) {
+static tn_status check_batch_norm(const tn_cell *args, const char *call) {
     const tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
     char text[TNI_SHAPE_TEXT];
     if (rank < 2 && !(rank == 1 && input->view.numel == 0)) /* as PyTorch takes [0] */
-        return tni_fail(TN_ERR_SHAPE, "tn_batch_norm: input must be [N, C, ...], but has shape %s",
+        return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, C, ...], but has shape %s", call,
                         tni_shape_text(input->view.rank, input->sizes, text));
     if (!tni_is_float(input->view.dtype))
-        return tni_fail(TN_ERR_DTYPE, "tn_batch_norm: not defined for %s; cast with tn_to_dtype",
+        return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(input->view.dtype));
     int64_t channels = rank > 1 ? input->sizes[1] : 0;
     static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
@@ -281,21 +281,22 @@ static tn_status check_batch_norm(const tn_cell *args) {
         const tn_tensor *t = tni_arg_tensor(&args[i]);
         if (t && (t->view.rank != 1 || t->sizes[0] != channels))
             return tni_fail(TN_ERR_SHAPE,
-                            "tn_batch_norm: %s must have shape [%lld], one for each channel, but "
+                            "%s: %s must have shape [%lld], one for each channel, but "
                             "has %s",
-                            names[i], (long long)channels,
+                            call, names[i], (long long)channels,
                             tni_shape_text(t->view.rank, t->sizes, text));
     }
     bool training = args[5].v.boolean;
     if (!training && (!tni_arg_tensor(&args[3]) || !tni_arg_tensor(&args[4])))
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
-                        "tn_batch_norm: running_mean and running_var cannot be left out where "
-                        "training is false");
+                        "%s: running_mean and running_var cannot be left out where "
+                        "training is false",
+                        call);
     if (training && input->view.numel > 0 && input->view.numel == channels)
         return tni_fail(TN_ERR_SHAPE,
-                        "tn_batch_norm: training needs more than one value for each channel, but "
+                        "%s: training needs more than one value for each channel, but "
                         "the input has shape %s",
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        call, tni_shape_text(input->view.rank, input->sizes, text));
     return TN_OK;
 }
 
@@ -312,9 +313,12 @@ static tn_tensor *norm_of_nothing(tni_temps *tmp, tn_tensor *input, tn_tensor *w
     return tni_as_dtype(tmp, x, input->view.dtype);
 }
 
-/* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
-tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
-    tn_status status = check_batch_norm(args);
+/* (input, weight, bias, running_mean, running_var, training, momentum, eps). results: the
+ * normalised input and, where they are the input's own, [1, C, 1, ...] of mean and 1 / deviation,
+ * else NULL. */
+static tn_status normalise_batch(const tn_cell *args, const char *call, tni_temps *tmp,
+                                 tn_tensor *results[3]) {
+    tn_status status = check_batch_norm(args, call);
     if (status != TN_OK)
         return status;
     tn_tensor *input = tni_arg_tensor(&args[0]);
@@ -322,41 +326,73 @@ tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *running_mean = tni_arg_tensor(&args[3]), *running_var = tni_arg_tensor(&args[4]);
     double momentum = args[6].v.f64;
     int32_t rank = input->view.rank;
-    tni_temps tmp = {0};
-    if (input->view.numel == 0)
-        return tni_temps_return(&tmp, norm_of_nothing(&tmp, input, weight, bias), rets);
-    tn_tensor *x = tni_widened(&tmp, input), *mean, *variance;
+    if (input->view.numel == 0) {
+        results[0] = norm_of_nothing(tmp, input, weight, bias);
+        return results[0] ? TN_OK : tni_failed();
+    }
+    tn_tensor *x = tni_widened(tmp, input), *mean, *variance;
     if (args[5].v.boolean) {
         int64_t list[TN_MAX_RANK] = {0};
         for (int32_t d = 2; d < rank; d++)
             list[d - 1] = d;
         tn_ints dims = tn_ints_of(list, rank - 1);
-        mean = tni_own(&tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
-        x = centred(&tmp, x, mean);
-        variance = mean_of_squares(&tmp, x, dims);
+        mean = tni_own(tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
+        x = centred(tmp, x, mean);
+        variance = mean_of_squares(tmp, x, dims);
         double n = (double)input->view.numel / (double)input->sizes[1];
         if (mean && variance && running_mean)
             status = update(running_mean, mean, momentum);
         if (mean && variance && running_var && status == TN_OK) {
-            tn_tensor *unbiased = tni_own(&tmp, tni_mul_scalar(variance, tn_float(n / (n - 1))));
+            tn_tensor *unbiased = tni_own(tmp, tni_mul_scalar(variance, tn_float(n / (n - 1))));
             status = update(running_var, unbiased, momentum);
         }
     } else {
-        mean = per_channel(&tmp, tni_widened(&tmp, running_mean), rank);
-        variance = per_channel(&tmp, tni_widened(&tmp, running_var), rank);
-        x = centred(&tmp, x, mean);
+        mean = per_channel(tmp, tni_widened(tmp, running_mean), rank);
+        variance = per_channel(tmp, tni_widened(tmp, running_var), rank);
+        x = centred(tmp, x, mean);
     }
-    tn_tensor *scale = tni_own(&tmp, tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1)));
-    scale = tni_own(&tmp, tni_rsqrt(scale));
+    tn_tensor *scale = tni_own(tmp, tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1)));
+    scale = tni_own(tmp, tni_rsqrt(scale));
+    if (args[5].v.boolean) {
+        results[1] = mean;
+        results[2] = scale;
+    }
     if (weight)
-        scale = tni_own(&tmp, tni_mul(scale, per_channel(&tmp, weight, rank)));
+        scale = tni_own(tmp, tni_mul(scale, per_channel(tmp, weight, rank)));
     if (bias)
-        x = tni_then(&tmp, tni_addcmul(per_channel(&tmp, bias, rank), x, scale, tn_int(1)), x);
+        x = tni_then(tmp, tni_addcmul(per_channel(tmp, bias, rank), x, scale, tn_int(1)), x);
     else
-        x = tni_then(&tmp, tni_mul(x, scale), x);
-    x = tni_as_dtype(&tmp, x, input->view.dtype);
-    if (status == TN_OK)
-        return tni_temps_return(&tmp, x, rets);
-    tni_temps_finish(&tmp);
-    return status;
+        x = tni_then(tmp, tni_mul(x, scale), x);
+    results[0] = tni_as_dtype(tmp, x, input->view.dtype);
+    return status != TN_OK || results[0] ? status : tni_failed();
+}
+
+tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *results[3] = {NULL, NULL, NULL};
+    tn_status status = normalise_batch(args, "tn_batch_norm", &tmp, results);
+    return tni_temps_return(&tmp, status == TN_OK ? results[0] : NULL, rets);
+}
+
+/* native_batch_norm: the statistics used are of no elements where they are the running ones. */
+tn_status tni_run_native_batch_norm(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]), *results[3] = {NULL, NULL, NULL};
+    const tn_tensor *weight = tni_arg_tensor(&args[1]);
+    if (input->view.numel == 0)
+        return tni_fail(TN_ERR_SHAPE, "tn_native_batch_norm: the input has no elements");
+    tni_temps tmp = {0};
+    tn_status status = normalise_batch(args, "tn_native_batch_norm", &tmp, results);
+    tn_dtype dtype = (weight ? weight : input)->view.dtype;
+    for (int i = 1; i < 3 && status == TN_OK; i++) {
+        if (args[5].v.boolean) {
+            tn_tensor *own = tni_own(&tmp, tni_detach(results[i]));
+            own = tni_own(&tmp, tni_reshape(own, TN_SHAPE(input->sizes[1])));
+            results[i] = own ? tni_as_dtype(&tmp, own, dtype) : NULL;
+        } else {
+            results[i] = tni_own(&tmp, tni_zeros(TN_SHAPE(0), dtype, input->device->id));
+        }
+    }
+    if (status != TN_OK)
+        results[0] = NULL;
+    return tni_temps_return_many(&tmp, results, 3, rets);
 }

@@ -295,20 +295,51 @@ tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
                             rets);
 }
 
+static tn_status check_dropout(const char *call, double p) {
+    return p >= 0 && p <= 1 ? TN_OK
+                            : tni_fail(TN_ERR_INVALID_ARGUMENT,
+                                       "%s: p is %g; a probability lies in [0, 1]", call, p);
+}
+
+/* input where `mask` is set, scaled by 1 / (1 - p), else zero. */
+static tn_tensor *dropped(tni_temps *tmp, tn_tensor *input, tn_tensor *mask, double p) {
+    tn_tensor *x = tni_widened(tmp, input);
+    tn_tensor *scale = x ? tni_own(tmp, tni_to_dtype(mask, x->view.dtype)) : NULL;
+    if (p < 1)
+        scale = tni_own(tmp, tni_mul_scalar(scale, tn_float(1 / (1 - p))));
+    x = tni_own(tmp, tni_mul(x, scale));
+    return tni_as_dtype(tmp, x, input->view.dtype);
+}
+
 tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
-    if (!(p >= 0 && p <= 1))
-        return tni_fail(TN_ERR_INVALID_ARGUMENT,
-                        "tn_dropout: p is %g; a probability lies in [0, 1]", p);
+    tn_status status = check_dropout("tn_dropout", p);
+    if (status != TN_OK)
+        return status;
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
     tni_temps tmp = {0};
     tn_tensor *mask = tni_own(&tmp, tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
-    tn_tensor *x = tni_widened(&tmp, input);
-    tn_tensor *scale = x ? tni_own(&tmp, tni_to_dtype(mask, x->view.dtype)) : NULL;
-    if (p < 1)
-        scale = tni_own(&tmp, tni_mul_scalar(scale, tn_float(1 / (1 - p))));
-    x = tni_own(&tmp, tni_mul(x, scale));
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, input->view.dtype), rets);
+    return tni_temps_return(&tmp, dropped(&tmp, input, mask, p), rets);
+}
+
+/* native_dropout(input, p, train): the mask too, true everywhere where nothing is dropped */
+tn_status tni_run_native_dropout(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]), *results[2];
+    bool drops = args[2].v.boolean && args[1].v.f64 != 0;
+    double p = drops ? args[1].v.f64 : 0;
+    tn_status status = check_dropout("tn_native_dropout", args[1].v.f64);
+    if (status == TN_OK && drops && !tni_is_float(input->view.dtype))
+        status =
+            tni_fail(TN_ERR_DTYPE, "tn_native_dropout: not defined for %s; cast with tn_to_dtype",
+                     tn_dtype_name(input->view.dtype));
+    if (status != TN_OK)
+        return status;
+    tni_temps tmp = {0};
+    results[1] =
+        tni_own(&tmp, drops ? tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id)
+                            : tni_ones(tni_sizes(input), TN_BOOL, input->device->id));
+    results[0] = drops ? dropped(&tmp, input, results[1], p) : tni_own(&tmp, tni_clone(input));
+    return tni_temps_return_many(&tmp, results, 2, rets);
 }

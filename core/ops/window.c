@@ -31,21 +31,31 @@ tn_tensor *tni_data_narrow(tn_tensor *t, int32_t dim, int64_t start, int64_t len
 
 /* ---- geometry ---------------------------------------------------------------------------- */
 
-bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,
-                     int64_t out[2]) {
-    if (given.n != 1 && given.n != 2) {
-        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s must be one value or two, but there are %lld",
-                 call, name, (long long)(given.n < 0 ? 0 : given.n));
+bool tni_window_values(tn_ints given, int n, int64_t least, const char *name, const char *call,
+                       int64_t *out) {
+    if (given.n != 1 && given.n != n) {
+        static const char *const words[] = {"", "one value", "one value or two",
+                                            "one value or three"};
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s must be %s, but there are %lld", call, name,
+                 words[n], (long long)(given.n < 0 ? 0 : given.n));
         return false;
     }
-    out[0] = given.data[0];
-    out[1] = given.data[given.n - 1];
-    if (out[0] < least || out[1] < least || out[0] > INT32_MAX || out[1] > INT32_MAX) {
-        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is (%lld, %lld); it must lie in [%lld, %d]", call,
-                 name, (long long)out[0], (long long)out[1], (long long)least, INT32_MAX);
-        return false;
+    for (int i = 0; i < n; i++) {
+        out[i] = given.data[given.n == 1 ? 0 : i];
+        if (out[i] < least || out[i] > INT32_MAX) {
+            char text[TNI_SHAPE_TEXT];
+            tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %s; it must lie in [%lld, %d]", call, name,
+                     tni_shape_text((int32_t)given.n, given.data, text), (long long)least,
+                     INT32_MAX);
+            return false;
+        }
     }
     return true;
+}
+
+bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,
+                     int64_t out[2]) {
+    return tni_window_values(given, 2, least, name, call, out);
 }
 
 bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call) {

@@ -20,6 +20,9 @@ typedef struct tni_window {
     int64_t padded[2]; /* planes that hold every window whole */
 } tni_window;
 
+/* n values (3 at most), or one for all of them. False as the next one. */
+bool tni_window_values(tn_ints given, int n, int64_t least, const char *name, const char *call,
+                       int64_t *out);
 /* One or two values as two. False when there are others, or one is below `least`; `name` and `call`
  * are for the message. */
 bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,

@@ -142,8 +142,9 @@ FLOATING = ("embedding_dense_backward", "convolution", "convolution_backward_inp
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward", "upsample_bilinear2d", "upsample_bicubic2d",
             "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward",
-            "grid_sampler_2d")
-NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
+            "avg_pool1d", "avg_pool3d", "conv3d", "group_norm", "conv_transpose1d",
+            "conv_transpose2d", "conv_transpose3d", "grid_sampler_2d")
+NUMBERS = ("col2im", "sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 
 # name of the rule, operators, when it applies. The calls are left out.
 LEFT_OUT = [

@@ -43,6 +43,11 @@ def native_layer_norm_backward(grad, x, shape, mean, rstd, weight, bias):
     return aten.native_layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, [True, True, True])
 
 
+def native_group_norm_backward(grad, x, mean, rstd, weight, *rest):
+    return aten.native_group_norm_backward(grad, x, mean, rstd, x.new_ones(rest[1]) if weight is None else weight,
+        *rest, [True] * 3)
+
+
 def max_pool2d_backward(grad, indices, size):
     planes = torch.zeros(list(size[:-2]) + [size[-2] * size[-1]], dtype=grad.dtype)
     return planes.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(size)
@@ -93,6 +98,16 @@ def embedding_bag(weight, indices, offsets, by_freq, mode, sparse, per_sample, i
     return output, bag, size, native[3] if mode == 2 else size
 
 
+def native_batch_norm(x, weight, bias, mean, var, *rest):
+    mean, var = (None if s is None else s.clone() for s in (mean, var))
+    return torch.native_batch_norm(x, weight, bias, mean, var, *rest)
+
+
+def instance_norm(x, weight, bias, mean, var, *rest):
+    mean, var = (None if s is None else s.clone() for s in (mean, var))
+    return torch.instance_norm(x, weight, bias, mean, var, *rest, False)
+
+
 def alike(x, other):
     """A tensor and a scalar in the dtype that they promote to."""
     dtype = torch.result_type(x, other)
@@ -125,6 +140,21 @@ CALLS = {
     "avg_pool2d": lambda x, kernel, stride, *rest: F.avg_pool2d(x, kernel, stride or None, *rest),
     "avg_pool2d_backward": lambda g, size, *rest: aten.avg_pool2d_backward(g, g.new_zeros(size), *rest),
     "adaptive_avg_pool2d_backward": aten._adaptive_avg_pool2d_backward,
+    "avg_pool1d": lambda x, kernel, stride, *rest: F.avg_pool1d(x, kernel, stride or None, *rest),
+    "avg_pool3d": lambda x, kernel, stride, *rest: F.avg_pool3d(x, kernel, stride or None, *rest),
+    "max_pool1d": lambda x, kernel, stride, *rest: F.max_pool1d(x, kernel, stride or None, *rest),
+    "max_pool3d": lambda x, kernel, stride, *rest: F.max_pool3d(x, kernel, stride or None, *rest),
+    "max_pool1d_with_indices": lambda x, kernel, stride, *rest: F.max_pool1d_with_indices(x, kernel, stride or None,
+        *rest),
+    "max_pool3d_with_indices": lambda x, kernel, stride, *rest: F.max_pool3d_with_indices(x, kernel, stride or None,
+        *rest),
+    "conv3d": F.conv3d, "conv_transpose1d": F.conv_transpose1d, "conv_transpose2d": F.conv_transpose2d,
+        "conv_transpose3d": F.conv_transpose3d,
+    "cdist": lambda x1, x2, p: torch.cdist(x1, x2, p, "donot_use_mm_for_euclid_dist"),
+    "rms_norm": lambda x, shape, weight, eps: F.rms_norm(x, shape, weight, eps),
+    "native_batch_norm": native_batch_norm, "instance_norm": instance_norm,
+    "native_group_norm_backward": native_group_norm_backward, "group_norm": lambda x, groups, w, b,
+        eps: F.group_norm(x, groups, w, b, eps),
     "softmax_forward": lambda x, dim: aten._softmax(x, dim, False),
     "log_softmax_forward": lambda x, dim: aten._log_softmax(x, dim, False),
     "softmax_backward": lambda g, y, dim: aten._softmax_backward_data(g, y, dim, y.dtype),
