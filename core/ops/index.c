@@ -69,8 +69,13 @@ static tn_status check_dtype(tni_build *b, const tn_tensor *self, const tn_tenso
                                 tn_dtype_name(self->view.dtype));
 }
 
-/* (self, dim, index, added): the result is like self, and a copy of it where the index is empty. */
-static tn_status adds_onto(tni_build *b, tn_tensor *self, const tn_tensor *index) {
+/* (self, dim, index, added): the result is like self, and a copy of it where the index is empty. No
+ * kernel looks at indices where nothing is written: without elements along dim none is in range. */
+static tn_status adds_onto(tni_build *b, tn_tensor *self, int32_t dim, const tn_tensor *index) {
+    if (self->view.rank > 0 && self->sizes[dim] == 0 && index->view.numel > 0)
+        return tni_build_fail(b, TN_ERR_INDEX_OUT_OF_RANGE,
+                              "dimension %d of self has no elements, so that no index is in range",
+                              dim);
     out_like(b, self);
     b->has_copy_value = index->view.numel == 0;
     b->copy_value = self;
@@ -97,7 +102,7 @@ tn_status tni_infer_scatter_add(tni_build *b) {
         if (status != TN_OK)
             return status;
     }
-    return adds_onto(b, self, index);
+    return adds_onto(b, self, dim, index);
 }
 
 /* One place of self's dimension for each element of index; of a self without dimensions, the one.
@@ -150,7 +155,7 @@ tn_status tni_infer_index_add(tni_build *b) {
                               tni_shape_text(source->view.rank, source->sizes, have),
                               tni_shape_text(self->view.rank, self->sizes, want),
                               (long long)index->view.numel, dim);
-    return adds_onto(b, self, index);
+    return adds_onto(b, self, dim, index);
 }
 
 /* index [n] as [1, ..., n, ..., 1] expanded to t's shape with n at dim: what gather and scatter_add

@@ -27,12 +27,6 @@
             return copysign(r, b); \
         return (b < 0) != (r < 0) ? r + b : r; \
     }
-static inline float fmod_one_float(float a, float b) {
-    return fmodf(a, b);
-}
-static inline double fmod_one_double(double a, double b) {
-    return fmod(a, b);
-}
 FLOOR_DIVIDE(float, fmodf, floorf, copysignf)
 FLOOR_DIVIDE(double, fmod, floor, copysign)
 
@@ -40,14 +34,14 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
 #define MAXIMUM(x, y) ((x) >= (y) || (x) != (x) ? (x) : (y))
 #define MINIMUM(x, y) ((x) <= (y) || (x) != (x) ? (x) : (y))
 
-#define FLOAT_LOOPS(sfx, T, pow) \
+#define FLOAT_LOOPS(sfx, T, pow, fmod) \
     TNC_LOOP2(add_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a + alpha * b) \
     TNC_LOOP2(sub_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a - alpha * b) \
     TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, (a * b)) \
     TNC_LOOP2(div_##sfx, T, T, TNC_NOTHING, a / b) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##T(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##T(a, b)) \
-    TNC_LOOP2(fmod_##sfx, T, T, TNC_NOTHING, fmod_one_##T(a, b)) \
+    TNC_LOOP2(fmod_##sfx, T, T, TNC_NOTHING, fmod(a, b)) \
     TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, MAXIMUM(a, b)) \
     TNC_LOOP2(minimum_##sfx, T, T, TNC_NOTHING, MINIMUM(a, b)) \
     TNC_LOOP2(pow_##sfx, T, T, TNC_NOTHING, pow(a, b)) \
@@ -58,8 +52,8 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
               T low = attrs[0].tag == TN_CELL_NONE ? (T)-INFINITY : TNC_ATTR_F(T, 0); \
               T high = attrs[1].tag == TN_CELL_NONE ? (T)INFINITY : TNC_ATTR_F(T, 1), \
               MINIMUM(MAXIMUM(a, low), high))
-FLOAT_LOOPS(f32, float, powf)
-FLOAT_LOOPS(f64, double, pow)
+FLOAT_LOOPS(f32, float, powf, fmodf)
+FLOAT_LOOPS(f64, double, pow, fmod)
 
 TNC_LOOP1(abs_f32, float, float, TNC_NOTHING, fabsf(a))
 TNC_LOOP1(abs_f64, double, double, TNC_NOTHING, fabs(a))

@@ -88,6 +88,11 @@ static void places_of_others_are_out_of_range(void **state) {
     assert_out_of_range(tn_masked_scatter(x, all, tn_ones(TN_SHAPE(11))));
     assert_fails(tn_scatter_value(tn_ones(TN_SHAPE(0)), 0, of(TN_I64, TN_SHAPE(1), 0), tn_int(1)),
                  TN_ERR_INDEX_OUT_OF_RANGE, "tn_scatter_value", "no elements");
+    tn_tensor *none = tn_ones(TN_SHAPE(0)), *first = of(TN_I64, TN_SHAPE(1), 0);
+    assert_fails(tn_scatter_add(none, 0, first, tn_ones(TN_SHAPE(1))), TN_ERR_INDEX_OUT_OF_RANGE,
+                 "tn_scatter_add", "no elements");
+    assert_fails(tn_index_add(none, 0, first, tn_ones(TN_SHAPE(1))), TN_ERR_INDEX_OUT_OF_RANGE,
+                 "tn_index_add", "no elements");
 }
 
 static void a_put_shares_nothing_with_its_arguments(void **state) {
