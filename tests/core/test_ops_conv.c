@@ -180,7 +180,7 @@ static void convolutions_that_cannot_be_say_why(void **state) {
     assert_fails(tn_conv2d(x, k, noise(TN_F32, TN_SHAPE(3), 1)), TN_ERR_SHAPE, "bias", "[2]",
                  "[3]");
     assert_fails(tn_conv2d(x, k, TN_NONE, TN_SHAPE(0, 1)), TN_ERR_INVALID_ARGUMENT, "stride",
-                 "(0, 1)");
+                 "[0, 1]");
     assert_fails(tn_conv2d(x, k, TN_NONE, TN_SHAPE(1, 2, 3)), TN_ERR_INVALID_ARGUMENT, "stride",
                  "there are 3");
     assert_fails(tn_conv2d(x, k, TN_NONE, TN_SHAPE(1), TN_SHAPE(-1)), TN_ERR_INVALID_ARGUMENT,
