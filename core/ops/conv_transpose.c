@@ -20,7 +20,7 @@ static tn_status fail_rank(const tn_tensor *t, const char *call, const char *nam
                     tni_shape_text(t->view.rank, t->sizes, text));
 }
 
-/* ---- transposed, over the last n dimensions ------------------------------------------------- */
+/* ---- transposed, over the last n dimensions ---------------------------------------------- */
 
 /* n of each of these, and what follows from them. */
 typedef struct turned {
@@ -166,7 +166,7 @@ tn_status tni_run_conv_transpose1d(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, x, rets);
 }
 
-/* ---- three dimensions ----------------------------------------------------------------------- */
+/* ---- three dimensions -------------------------------------------------------------------- */
 
 /* [N, C, D, H, W] as [N * D, C, H, W]. */
 static tn_tensor *by_depth(tni_temps *tmp, tn_tensor *x) {

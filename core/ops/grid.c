@@ -77,7 +77,7 @@ static tn_tensor *polynomial(tni_temps *tmp, tn_tensor *x, double a, double b, d
 
 /* Keys' (1981) kernel with a = -0.75, as of upsample_bicubic2d. */
 static void set_cubic(tni_temps *tmp, axis *along, tn_tensor *before, tn_tensor *t) {
-    const double a = -0.75;
+    double a = -0.75;
     tn_tensor *rest = scaled_and_moved(tmp, t, -1, 1);
     for (int32_t i = 0; i < 4; i++) {
         tn_tensor *x = i < 2 ? t : rest;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- groups -------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------ */
 
 /* The input as [N, groups, K] is normalised over its last dimension. */
 typedef struct groups {
@@ -188,7 +188,7 @@ tn_status tni_run_native_group_norm_backward(const tn_cell *args, tn_cell *rets)
     return tni_temps_return_many(&tmp, results, 3, rets);
 }
 
-/* ---- instances ----------------------------------------------------------------------------- */
+/* ---- instances --------------------------------------------------------------------------- */
 
 /* One for each channel, as many times as there are images. */
 static tn_tensor *repeated(tni_temps *tmp, tn_tensor *t, int64_t n, int64_t c) {
@@ -267,7 +267,7 @@ tn_status tni_run_instance_norm(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_own(&tmp, tni_reshape(x, tni_sizes(input))), rets);
 }
 
-/* ---- root mean square ---------------------------------------------------------------------- */
+/* ---- root mean square -------------------------------------------------------------------- */
 
 /* rms_norm(input, normalized_shape, weight, eps) */
 tn_status tni_run_rms_norm(const tn_cell *args, tn_cell *rets) {

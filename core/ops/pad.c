@@ -238,7 +238,7 @@ static tn_status check_pad(const char *call, const tn_tensor *self, tn_ints padd
                            bool reflects, int64_t *out) {
     static const char *const shapes[] = {"[N, C, W] or [C, W]", "[N, C, H, W] or [C, H, W]",
                                          "[N, C, D, H, W] or [C, D, H, W]"};
-    const int64_t limit = INT64_C(1) << 60; /* so that places do not overflow */
+    int64_t limit = INT64_C(1) << 60; /* so that places do not overflow */
     int32_t rank = self->view.rank;
     char text[TNI_SHAPE_TEXT];
     bool fits = rank == n_dims + 1 || rank == n_dims + 2;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- one dimension ------------------------------------------------------------------------ */
+/* ---- one dimension ----------------------------------------------------------------------- */
 
 /* [N, C, L] or [C, L] as planes of height one; owned by the list. */
 static tn_tensor *lines(tni_temps *tmp, tn_tensor *self, const char *call) {
@@ -73,7 +73,7 @@ tn_status tni_run_max_pool1d(const tn_cell *args, tn_cell *rets) {
     return max_pool1d(args, "tn_max_pool1d", 1, rets);
 }
 
-/* ---- three dimensions --------------------------------------------------------------------- */
+/* ---- three dimensions -------------------------------------------------------------------- */
 
 /* [N, C, D, H, W] or [C, D, H, W], and the windows. */
 typedef struct volume {
@@ -202,7 +202,7 @@ tn_status tni_run_max_pool3d(const tn_cell *args, tn_cell *rets) {
     return max_pool3d(args, "tn_max_pool3d", 1, rets);
 }
 
-/* ---- to sizes that are given ---------------------------------------------------------------- */
+/* ---- to sizes that are given ------------------------------------------------------------- */
 
 /* Along one dimension, window o is [o * in / out, ceil((o + 1) * in / out)). All are seen as
  * `length` long: past its end a window has its last element again, which is never the first of the

@@ -117,7 +117,7 @@ static double step_of(const resampling *r, int32_t k, int64_t in, int64_t out) {
 
 /* Keys' (1981) kernel with a = -0.75, at distances t + 1, t, 1 - t, 2 - t. */
 static void cubic_weights(double t, double weights[4]) {
-    const double a = -0.75;
+    double a = -0.75;
     double near[2] = {t, 1 - t};
     for (int i = 0; i < 2; i++) {
         double x = near[i], far = x + 1;
