@@ -33,9 +33,9 @@ static int64_t longest_window(int64_t in, int64_t out) {
  * what is not in one is masked, as infinities would else show. */
 static tn_tensor *uneven_sums(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t out) {
     int64_t in = x->sizes[dim], longest = longest_window(in, out), n, sizes[TN_MAX_RANK];
-    int64_t *index =
-        tni_new_table(x->device, tni_mul_i64(out, longest, &n) ? n : INT64_MAX, sizeof *index);
-    bool *counts = index ? tni_new_table(x->device, n, sizeof *counts) : NULL;
+    int64_t *index = tni_new_table(x->device, TN_I64, tni_mul_i64(out, longest, &n) ? n : INT64_MAX,
+                                   sizeof *index);
+    bool *counts = index ? tni_new_table(x->device, TN_BOOL, n, sizeof *counts) : NULL;
     tn_tensor *places = NULL, *mask = NULL;
     if (counts) {
         for (int64_t i = 0; i < out; i++)
@@ -104,7 +104,7 @@ static tn_tensor *divided(tni_temps *tmp, tn_tensor *x, const int64_t *in, int32
     }
     if (is_same || n == 0)
         return tni_own(tmp, tni_div_scalar(x, tn_float(same)));
-    double *counts = tni_new_table(x->device, n, sizeof *counts);
+    double *counts = tni_new_table(x->device, x->view.dtype, n, sizeof *counts);
     if (!counts)
         return NULL;
     for (int64_t i = 0; i < n; i++) {

@@ -286,7 +286,7 @@ static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *re
     bool counts = true;
     for (int32_t k = 0; k < n_dims; k++)
         counts &= tni_add_i64(total, out[k], &total);
-    int64_t *table = tni_new_table(self->device, counts ? total : INT64_MAX, sizeof *table);
+    int64_t *table = tni_new_table(self->device, TN_I64, counts ? total : INT64_MAX, sizeof *table);
     if (!table)
         return tni_failed();
     int64_t start[3], at = 0;

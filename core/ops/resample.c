@@ -35,12 +35,12 @@ tn_tensor *tni_number_table(tni_device *device, tn_dtype dtype, tn_ints sizes,
     return t;
 }
 
-void *tni_new_table(tni_device *device, int64_t n, int64_t element_size) {
+void *tni_new_table(tni_device *device, tn_dtype dtype, int64_t n, int64_t element_size) {
     int64_t bytes;
     void *table = NULL;
     if (tni_mul_i64(n, element_size, &bytes)) {
         /* asked first: a host lends memory that it does not have */
-        tn_tensor *room = device->is_meta ? NULL : tni_tensor_new(device, TN_U8, 1, &bytes);
+        tn_tensor *room = device->is_meta ? NULL : tni_tensor_new(device, dtype, 1, &n);
         if (!room && !device->is_meta)
             return NULL;
         tni_drop(room);
@@ -183,8 +183,8 @@ static tn_status make_taps(tni_temps *tmp, const resampling *r, const tn_tensor 
         counts &=
             tni_mul_i64(sizes[first + k], (int64_t)r->filter, &taps) && tni_add_i64(n, taps, &n);
     }
-    int64_t *index = tni_new_table(x->device, counts ? n : INT64_MAX, sizeof *index);
-    double *weight = index ? tni_new_table(x->device, n, sizeof *weight) : NULL;
+    int64_t *index = tni_new_table(x->device, TN_I64, counts ? n : INT64_MAX, sizeof *index);
+    double *weight = index ? tni_new_table(x->device, x->view.dtype, n, sizeof *weight) : NULL;
     if (weight) {
         for (int32_t k = 0; k < r->n_dims; k++)
             fill_taps(r, k, x->sizes[first + k], sizes[first + k], index + out->start[k],

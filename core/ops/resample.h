@@ -6,8 +6,8 @@
 #include "core/tensor/tensor.h"
 
 /* Room on the host for n elements; of tni_alloc. NULL with an error, also where the device, which is to
- * get them, has none. */
-void *tni_new_table(tni_device *device, int64_t n, int64_t element_size);
+ * get them as `dtype`, has none. */
+void *tni_new_table(tni_device *device, tn_dtype dtype, int64_t n, int64_t element_size);
 /* A tensor of `sizes` with those bytes of the host; NULL with an error. */
 tn_tensor *tni_table(tni_device *device, tn_dtype dtype, tn_ints sizes, const void *data,
                      uint64_t bytes);
