@@ -75,8 +75,9 @@ static inline double tni_scalar_f64(tn_scalar s) {
 static inline int64_t tni_scalar_i64(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? (int64_t)s.v.f64 : s.v.i64;
 }
+/* The most negative integer wraps to itself, as it does in integer tensors. */
 static inline tn_scalar tni_scalar_neg(tn_scalar s) {
-    return s.tag == TN_CELL_F64 ? tn_float(-s.v.f64) : tn_int(-s.v.i64);
+    return s.tag == TN_CELL_F64 ? tn_float(-s.v.f64) : tn_int((int64_t)(0 - (uint64_t)s.v.i64));
 }
 static inline bool tni_scalar_is_one(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? s.v.f64 == 1.0 : s.v.i64 == 1;

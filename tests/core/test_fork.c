@@ -2,6 +2,7 @@
  * down and ends. Each child has an alarm, so that one that hangs is a failure and not a wait. */
 #include "tests/core/core_test.h"
 
+#include <execinfo.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,11 +69,22 @@ static void live(void) {
     }
 }
 
+/* Such a crash may not come again: it says where it was. */
+static void say_where(int number) {
+    void *frames[64];
+    backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 static pid_t fork_with_alarm(void) {
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        signal(SIGABRT, say_where);
+        signal(SIGSEGV, say_where);
         alarm(SECONDS);
+    }
     return pid;
 }
 
