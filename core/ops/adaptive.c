@@ -100,7 +100,7 @@ static tn_tensor *divided(tni_temps *tmp, tn_tensor *x, const int64_t *in, int32
     for (int32_t k = 0; k < n_dims; k++) {
         n *= out[k]; /* of a tensor that there is */
         is_same &= out[k] > 0 && in[k] % out[k] == 0;
-        same *= is_same ? (double)(in[k] / out[k]) : 1;
+        same *= is_same ? (double)in[k] / (double)out[k] : 1;
     }
     if (is_same || n == 0)
         return tni_own(tmp, tni_div_scalar(x, tn_float(same)));
