@@ -149,6 +149,7 @@ NUMBERS = ("col2im", "sign", "index_add", "mm", "bmm", "matmul", "addmm", "linea
 # name of the rule, operators, when it applies. The calls are left out.
 LEFT_OUT = [
     ("refused-of-integers", FLOATING, lambda call, results: whole_only(call)),
+    ("losses-of-integers", ("l1_loss",), lambda call, results: whole_only(call)),
     ("refused-of-bool", NUMBERS, gives_bool),
     ("refused-of-bool", ("clamp", "clamp_min", "clamp_max"), lambda call, results: call.tensors[0].dtype == "bool"),
     ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "hardtanh", "addmm", "addmv", "baddbmm", "addcmul", "threshold", "threshold_backward"), lambda call, results:

@@ -25,7 +25,8 @@ def cell(text):
 
 def runs(entry, small):
     run = entry.get("run", "")
-    others = "other operators" if run.startswith("c:") else f"`{run}`"
+    lines = "; ".join(line.rstrip(";") for line in run.strip().splitlines())  # a row of a table is one line
+    others = "other operators" if run.startswith("c:") else f"`{lines}`"
     if entry["kind"] == "view":
         return "view"
     if entry["kind"] == "composite":
