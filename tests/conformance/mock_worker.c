@@ -163,6 +163,9 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     } else if (strcmp(s, "tunables") == 0) {
         const char *value = getenv("GLIBC_TUNABLES");
         tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%s", value ? value : "none");
+    } else if (strcmp(s, "waits") == 0) {
+        const char *value = getenv("OMP_WAIT_POLICY");
+        tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%s", value ? value : "none");
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
     } else if (strcmp(s, "when") == 0) {

@@ -53,6 +53,14 @@ class Runner(MockCase):
         del self.env["GLIBC_TUNABLES"]
         self.assertEqual(self.one("process/tunables")["message"], "glibc.malloc.tcache_count=0")
 
+    def test_threads_of_workers_that_share_the_processors_do_not_spin(self) -> None:
+        self.env.pop("OMP_WAIT_POLICY", None)
+        for jobs, line, expected in ("-j2", "kernel/waits", "passive"), ("-j1", "kernel/waits", "none"), ("-j2", "perf/waits", "none"):
+            self.assertEqual(self.one(line, jobs)["message"], expected, (jobs, line))
+            self.log.unlink()
+        self.env["OMP_WAIT_POLICY"] = "active"
+        self.assertEqual(self.one("kernel/waits", "-j2")["message"], "active")
+
     def test_hang_is_killed_with_its_children(self) -> None:
         message = self.one("kernel/stubborn", "--timeout", "0.5", "--reruns", "0")["message"]
         child = int(message.split("grandchild ")[1].split()[0])

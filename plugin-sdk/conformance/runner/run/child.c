@@ -21,23 +21,31 @@ static void close_fd(int *fd) {
 /* glibc counts what its threads keep for themselves as allocated, and they keep more of it for a
  * long time. Turned off by a variable; other libraries do not know it. */
 static const char tunables[] = "GLIBC_TUNABLES=", uncached[] = "glibc.malloc.tcache_count=0";
+/* OpenMP's threads look for work for milliseconds after they had some, on the processors that the
+ * other workers want. What the user has set stands. */
+static const char passive[] = "OMP_WAIT_POLICY=passive";
 
-/* Our variables with that one, in one block to be freed; NULL without memory. */
-static char **make_uncached(void) {
+/* Our variables with those, in one block to be freed; NULL without memory. */
+static char **make_variables(tc_child_kind kind) {
     const char *before = getenv("GLIBC_TUNABLES");
     size_t n = 0, n_text = sizeof tunables + sizeof uncached + (before ? strlen(before) : 0);
     while (environ && environ[n])
         n++;
-    char **made = malloc((n + 2) * sizeof *made + n_text);
+    char **made = malloc((n + 3) * sizeof *made + n_text);
     if (!made)
         return NULL;
-    char *text = (char *)(made + n + 2);
-    snprintf(text, n_text, "%s%s%s%s", tunables, before ? before : "", before ? ":" : "", uncached);
+    char *text = (char *)(made + n + 3);
     size_t to = 0;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], tunables, sizeof tunables - 1) != 0)
+        if (!kind.counts_heap || strncmp(environ[i], tunables, sizeof tunables - 1) != 0)
             made[to++] = environ[i];
-    made[to++] = text;
+    if (kind.counts_heap) {
+        snprintf(text, n_text, "%s%s%s%s", tunables, before ? before : "", before ? ":" : "",
+                 uncached);
+        made[to++] = text;
+    }
+    if (kind.has_company && !getenv("OMP_WAIT_POLICY"))
+        made[to++] = (char *)passive;
     made[to] = NULL;
     return made;
 }
@@ -95,18 +103,18 @@ static bool make_pipe(int ends[2]) {
     return ends[0] >= 0 && ends[1] >= 0;
 }
 
-bool tc_child_start(tc_child *child, char *const argv[], bool counts_heap, char why[TC_MESSAGE]) {
+bool tc_child_start(tc_child *child, char *const argv[], tc_child_kind kind, char why[TC_MESSAGE]) {
     memset(child, 0, sizeof *child);
     child->in = child->verdicts = child->output = -1;
     int in[2] = {-1, -1}, verdicts[2] = {-1, -1}, output[2] = {-1, -1};
     int error = 0;
-    char **made = counts_heap ? make_uncached() : NULL;
-    if (counts_heap && !made)
+    char **made = make_variables(kind);
+    if (!made)
         error = ENOMEM;
     else if (!make_pipe(in) || !make_pipe(verdicts) || !make_pipe(output))
         error = errno;
     else
-        error = spawn(&child->pid, argv, made ? made : environ, in[0], verdicts[1], output[1]);
+        error = spawn(&child->pid, argv, made, in[0], verdicts[1], output[1]);
     free(made);
     close_fd(&in[0]);
     close_fd(&verdicts[1]);

@@ -33,9 +33,13 @@ typedef enum tc_read {
  * that ends must not end this process. */
 void tc_prepare_for_children(void);
 
-/* Starts argv[0] (a path); `counts_heap` where it is to look at how much malloc has given out.
- * False with `why` filled where that cannot be done. */
-bool tc_child_start(tc_child *child, char *const argv[], bool counts_heap, char why[TC_MESSAGE]);
+typedef struct tc_child_kind {
+    bool counts_heap; /* looks at how much malloc has given out */
+    bool has_company; /* shares the processors with other workers */
+} tc_child_kind;
+
+/* Starts argv[0] (a path). False with `why` filled where that cannot be done. */
+bool tc_child_start(tc_child *child, char *const argv[], tc_child_kind kind, char why[TC_MESSAGE]);
 
 /* Sends a line. False where nobody reads it any more. */
 bool tc_child_send(tc_child *child, const char *line);

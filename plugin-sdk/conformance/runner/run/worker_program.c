@@ -25,7 +25,9 @@ bool tc_worker_start(const tc_worker_pool_options *o, tc_child *child, const tc_
                           "--device",
                           device,
                           NULL};
-    return tc_child_start(child, (char *const *)argv, schedule->heap, why);
+    tc_child_kind kind = {.counts_heap = schedule->heap,
+                          .has_company = o->jobs > 1 && !schedule->alone};
+    return tc_child_start(child, (char *const *)argv, kind, why);
 }
 
 bool tc_worker_describe(const tc_worker_pool_options *options, unsigned device,
