@@ -173,7 +173,7 @@ def main(only):
     torch.use_deterministic_algorithms(True)
     kernels = generate_kernels.load(ROOT / "plugin-sdk/kernels.toml")
     table = tables.load(OPERATORS, kernels)
-    sections = tables.sections(OPERATORS)
+    sections = tables.sections(table)
     if not only:
         check_core(table)
     writers, notes = {}, collections.defaultdict(list)

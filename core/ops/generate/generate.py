@@ -30,11 +30,11 @@ def main(operators, kernels, outputs, check):
         "operators.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
         "gradcheck_cases.c": lambda: emit_tests.source(table),
-        "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators), kernel_table),
+        "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(table), kernel_table),
         "functions.h": lambda: emit_core.CoreEmitter(table, kernel_table).header(),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
         "core-aten.md": lambda: emit_aten.page(pathlib.Path(operators).with_name("core_aten.toml"), table),
-        "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),
+        "operators.md": lambda: emit_page.page(table, tables.sections(table), kernel_table),
     }
     for output in map(pathlib.Path, outputs):
         text = make[output.name]()

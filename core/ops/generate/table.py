@@ -1,6 +1,6 @@
-"""operators.toml and kernels.toml, read and checked. A hole in the table stops the build here."""
+"""operators.toml, its sections and kernels.toml, read and checked. A hole in the table stops the build here."""
 
-import re
+import pathlib
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -61,6 +61,7 @@ class Op:
 @dataclass
 class Table:
     entries: list
+    headings: list  # of the section of each entry
     ops: list = field(default_factory=list)
     sample_classes: dict = field(default_factory=dict)
 
@@ -91,11 +92,26 @@ def form_schema(entry, functional, form):
     return schemas.parse(f"{functional.base}.{overload}({args}{star}, Tensor(a!) out) -> Tensor(a!)")
 
 
+def section_file(path, name):
+    return pathlib.Path(path).parent / "operators" / f"{name}.toml"
+
+
+def check_files(path, sections):
+    """Is every file of the folder a section, and the other way round?"""
+    there = {file.stem for file in section_file(path, "any").parent.glob("*.toml")}
+    if odd := there ^ set(sections):
+        sys.exit(f"{path}: [sections] and the files of operators/ differ in {', '.join(sorted(odd))}")
+
+
 def load(path, kernels):
     kernel_kinds = {kernel.name: kernel.kind for kernel in kernels}
-    with open(path, "rb") as f:
-        data = tomllib.load(f)
-    table = Table(data["op"], sample_classes=data["samples"])
+    data = tomllib.loads(pathlib.Path(path).read_text())
+    check_files(path, data["sections"])
+    table = Table([], [], sample_classes=data["samples"])
+    for name, heading in data["sections"].items():
+        entries = tomllib.loads(section_file(path, name).read_text())["op"]
+        table.entries += entries
+        table.headings += [heading] * len(entries)
     for entry in table.entries:
         unknown = set(entry) - FIELDS
         if unknown:
@@ -154,13 +170,6 @@ def load(path, kernels):
     return table
 
 
-def sections(path):
-    """{schema: heading}: under which `# ---- heading ---` of the table each entry stands."""
-    found, heading = {}, ""
-    with open(path) as f:
-        for line in f:
-            if match := re.match(r"# ---- (.*?) -+$", line):
-                heading = match[1]
-            elif match := re.match(r'schema = "(.*)"$', line):
-                found[match[1]] = heading
-    return found
+def sections(table):
+    """{schema: heading} of each entry."""
+    return {entry["schema"]: heading for entry, heading in zip(table.entries, table.headings, strict=True)}
