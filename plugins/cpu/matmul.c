@@ -166,7 +166,7 @@ static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t 
 
 static void tiles(void *context, int64_t begin, int64_t end, int slot) {
     const product *p = context;
-    char *scratch = p->scratch + slot * p->scratch_bytes;
+    char *scratch = p->scratch ? p->scratch + slot * p->scratch_bytes : NULL;
     int64_t across = tnc_ceil_div(p->n, p->tile_n), down = tnc_ceil_div(p->m, p->tile_m);
     tnc_blas_visit visit = tnc_blas_enter();
     for (int64_t t = begin; t < end; t++) {

@@ -84,7 +84,7 @@ class Shrink(unittest.TestCase):
 
     def test_fuzz_keeps_what_it_finds(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1)
-        first = self.run_it(*words, "--cases", 120)
+        first = self.run_it(*words, "--cases", 60)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
         self.assertRegex(findings, r"(kernel|same|refuse)/\w+ .* # (fail|crash|timeout) ")
@@ -96,7 +96,7 @@ class Shrink(unittest.TestCase):
             good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--cases", 200, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
-            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 600, "-j2", "--timeout", 1)
+            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 250, "-j2", "--timeout", 1)
             self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
             self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
 
