@@ -15,6 +15,16 @@ typedef struct grads {
     uint64_t n;
 } grads;
 
+static tn_status not_empty(const char *call, tn_tensor *const *params, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++)
+        if (tn_grad(params[i]) && params[i]->view.numel == 0)
+            return tni_fail(TN_ERR_SHAPE,
+                            "%s: the gradient of parameter %llu has no elements, so there is no "
+                            "greatest for norm_type INFINITY; leave the parameter out",
+                            call, (unsigned long long)i);
+    return TN_OK;
+}
+
 static tn_status collect(grads *out, const char *call, tn_tensor *const *params, uint64_t n) {
     *out = (grads){0};
     if (n > 0 && !params)
@@ -118,8 +128,12 @@ tn_status tn_clip_grad_norm_(tn_tensor *const *params, uint64_t n, double max_no
                         call, norm_type);
     grads g;
     tn_status status = collect(&g, call, params, n);
-    if (status != TN_OK)
+    if (status == TN_OK && norm_type == INFINITY)
+        status = not_empty(call, params, n);
+    if (status != TN_OK) {
+        tni_free(g.items);
         return status;
+    }
     tni_temps tmp = {0};
     bool before = tn_set_grad_enabled(false);
     tn_tensor *total = total_norm(&tmp, &g, norm_type);

@@ -3,8 +3,8 @@
 
 usage: /tmp/torch/bin/python tests/optim/generate.py     needs PyTorch; the tests do not
 
-A trajectory is the parameter after each of STEPS steps with given gradients, which are exact in bf16. Steps in bf16
-are PyTorch's in f32 with parameter and state rounded after each, as its fused optimizers do it. PyTorch has no Lion:
+A trajectory is the parameter after each of STEPS steps with given gradients, which are exact in halves. Steps in
+halves are PyTorch's in f32 with parameter and state rounded after each, which is what its fused optimizers give. PyTorch has no Lion:
 that is its authors' (github.com/google/automl, lion/lion_pytorch.py).
 """
 
@@ -16,7 +16,7 @@ import torch
 STEPS, N = 10, 4
 START = [0.5, -1.0, 2.0, -0.25]
 GRADS = [[((7 * t + 5 * i + 3 * t * i) % 23 - 11) / 8 for i in range(N)] for t in range(STEPS)]
-DTYPES = {torch.float32: 9, torch.float64: 17, torch.bfloat16: 5}  # digits that tell all numbers apart
+DTYPES = {torch.float32: 9, torch.float64: 17, torch.bfloat16: 5, torch.float16: 6}  # digits that tell all numbers apart
 
 
 class Lion(torch.optim.Optimizer):
@@ -81,7 +81,7 @@ def optimizer_of(name, options, p):
 
 
 def trajectory(name, options, dtype):
-    half = dtype == torch.bfloat16
+    half = dtype.itemsize == 2
     p = torch.tensor(START, dtype=torch.float32 if half else dtype, requires_grad=True)
     optimizer = optimizer_of(name, options, p)
     points = []
@@ -148,7 +148,7 @@ def main():
            "static const double start[N] = {\n" + wrapped(START, "    ") + "};\n",
            "static const double grads[STEPS][N] = {",
            *(f"    {{{', '.join(map(repr, g))}}}," for g in GRADS), "};\n",
-           "/* X(id, optimizer, options, (the parameter after each step in f32), (f64), (bf16)) */",
+           "/* X(id, optimizer, options, (the parameter after each step in f32), (f64), (bf16), (f16)) */",
            "#define TRAJECTORIES(X) \\"]
     for i, (name, options) in enumerate(CASES):
         text = " ".join(f"o.{k} = {c_value(v)};" for k, v in options.items())

@@ -1,6 +1,8 @@
 /* Clipping of gradients; numbers are of the formula, which is torch.nn.utils'. */
 #include "tests/optim/optim_test.h"
 
+#include <tenon/graph.h>
+
 /* Two parameters with gradients (3, -4) and (12), and one without. */
 static void three_params(tn_tensor *params[3], tn_dtype first, tn_dtype second) {
     params[0] = param_of(first, (const double[]){0, 0}, 2);
@@ -126,6 +128,58 @@ static void what_cannot_be_is_refused(void **state) {
     assert_error(TN_ERR_INVALID_ARGUMENT, "clip_value is nan");
 }
 
+static void empty_gradients_have_no_greatest(void **state) {
+    TN_SCOPE;
+    tn_tensor *params[2], *total;
+    double value[1];
+    params[0] = param_of(TN_F32, NULL, 0);
+    params[1] = param_of(TN_F32, (const double[]){1}, 1);
+    give_grad(params[0], NULL);
+    give_grad(params[1], (const double[]){-2});
+    assert_ok(tn_clip_grad_norm_(params, 2, 4, 2, false, &total));
+    read_values(total, value, 1);
+    assert_true(value[0] == 2);
+    assert_int_not_equal(tn_clip_grad_norm_(params, 2, 4, INFINITY, false, &total), TN_OK);
+    assert_error(TN_ERR_SHAPE, "tn_clip_grad_norm_: the gradient of parameter 0", "no elements");
+}
+
+/* ---- captured ---------------------------------------------------------------------------- */
+
+typedef struct captured {
+    tn_tensor *params[3], *total;
+    bool checked;
+} captured;
+
+static tn_status clip(void *user) {
+    captured *c = user;
+    TN_SCOPE;
+    tn_tensor *total;
+    tn_status status = tn_clip_grad_norm_(c->params, 3, 6.5, 2, c->checked, &total);
+    return status == TN_OK && !tn_copy_(c->total, total) ? tn_error_status() : status;
+}
+
+/* Nothing is read from the device, so clipping can be captured; what reads is refused. */
+static void clipping_can_be_captured(void **state) {
+    TN_SCOPE;
+    captured c = {.checked = true};
+    tn_graph *graph = NULL;
+    double value[1];
+    three_params(c.params, TN_F32, TN_F32);
+    c.total = tn_zeros(TN_SCALAR_SHAPE, TN_F32, here());
+    tn_status status = tn_graph_capture(here(), clip, &c, &graph);
+    assert_true(status == TN_ERR_UNSUPPORTED || status == TN_ERR_STATE);
+    tn_error_clear();
+    if (status == TN_ERR_UNSUPPORTED) /* the device captures nothing */
+        return;
+    c.checked = false;
+    assert_ok(tn_graph_capture(here(), clip, &c, &graph));
+    assert_ok(tn_graph_replay(graph));
+    read_values(c.total, value, 1);
+    assert_true(value[0] == 13);
+    check_scaled(c.params, 0.5, 1e-5);
+    tn_graph_destroy(graph);
+}
+
 static void any_allocation_may_fail(void **state) {
     uint64_t made, at = 1;
     do {
@@ -152,6 +206,8 @@ int main(void) {
         TEST(without_gradients_the_norm_is_zero),
         TEST(values_are_clipped),
         TEST(what_cannot_be_is_refused),
+        TEST(empty_gradients_have_no_greatest),
+        TEST(clipping_can_be_captured),
         TEST(any_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("clipping", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Every optimizer, with its options and in three dtypes: against PyTorch, captured, saved and put back, and
+/* Every optimizer, with its options and in four dtypes: against PyTorch, captured, saved and put back, and
  * where memory ends half-way. */
 #include "tests/optim/expected.inc"
 #include "tests/optim/optim_test.h"
@@ -7,11 +7,11 @@
 
 typedef tn_adam_options tn_adamw_options;
 
-enum { N_DTYPES = 3 };
-static const tn_dtype dtypes[N_DTYPES] = {TN_F32, TN_F64, TN_BF16};
-/* What an element may be off by, relative to what it is or to 1. PyTorch's f32 rounds elsewhere; bf16 is
+enum { N_DTYPES = 4 };
+static const tn_dtype dtypes[N_DTYPES] = {TN_F32, TN_F64, TN_BF16, TN_F16};
+/* What an element may be off by, relative to what it is or to 1. PyTorch's f32 rounds elsewhere; halves are
  * one unit in the last place, which later steps keep. */
-static const double tolerances[N_DTYPES] = {4e-6, 1e-13, 0x1p-7};
+static const double tolerances[N_DTYPES] = {4e-6, 1e-13, 0x1p-7, 0x1p-10};
 
 typedef struct trajectory {
     const char *text;
@@ -19,7 +19,7 @@ typedef struct trajectory {
     double points[N_DTYPES][STEPS][N];
 } trajectory;
 
-#define MAKE(id, name, set, f32, f64, bf16) \
+#define MAKE(id, name, set, f32, f64, bf16, f16) \
     static tn_optimizer *make_##id(tn_tensor *const *params, uint64_t n) { \
         tn_##name##_options o = tn_##name##_defaults(); \
         set; \
@@ -31,8 +31,8 @@ TRAJECTORIES(MAKE)
 #pragma GCC diagnostic ignored "-Wmissing-braces"
 #define BRACED(...) \
     { __VA_ARGS__ }
-#define ROW(id, name, set, f32, f64, bf16) \
-    {#name " " #set, make_##id, {BRACED f32, BRACED f64, BRACED bf16}},
+#define ROW(id, name, set, f32, f64, bf16, f16) \
+    {#name " " #set, make_##id, {BRACED f32, BRACED f64, BRACED bf16, BRACED f16}},
 static const trajectory trajectories[] = {TRAJECTORIES(ROW)};
 #define N_TRAJECTORIES (sizeof trajectories / sizeof trajectories[0])
 
@@ -87,6 +87,34 @@ static void strided_gradients_do(void **state) {
             assert_ok(tn_optimizer_step(o));
             check_point(t, 0, step, param);
         }
+        tn_optimizer_destroy(o);
+    }
+}
+
+/* Parameters of no dimensions, of no elements, and one whose memory is not in the order of its elements. */
+static void shapes_do_not_matter(void **state) {
+    for (const trajectory *t = trajectories; t < trajectories + N_TRAJECTORIES; t++) {
+        TN_SCOPE;
+        tn_tensor *params[] = {
+            tn_full(TN_SCALAR_SHAPE, tn_float(start[0]), TN_F64, here()),
+            tn_zeros(TN_SHAPE(0, 3), TN_F64, here()),
+            tn_transpose(tn_full(TN_SHAPE(2, 3), tn_float(start[0]), TN_F64, here()), 0, 1)};
+        for (int i = 0; i < 3; i++)
+            params[i] = tn_set_requires_grad(tn_detach(params[i]), true);
+        tn_optimizer *o = t->make(params, 3);
+        for (int step = 0; step < STEPS; step++) {
+            double expected = t->points[1][step][0], got[6];
+            for (int i = 0; i < 3; i++)
+                assert_ok(tn_set_grad(
+                    params[i], tn_full_like(tn_detach(params[i]), tn_float(grads[step][0]))));
+            assert_ok(tn_optimizer_step(o));
+            read_values(params[0], got, 1);
+            assert_true(fabs(got[0] - expected) < 1e-12);
+            read_values(params[2], got, 6);
+            for (int i = 0; i < 6; i++)
+                assert_true(fabs(got[i] - expected) < 1e-12);
+        }
+        assert_int_equal(tn_optimizer_steps(o, 1), STEPS);
         tn_optimizer_destroy(o);
     }
 }
@@ -211,11 +239,9 @@ static void any_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(they_are_pytorchs),
-        TEST(strided_gradients_do),
-        TEST(what_is_put_back_goes_on_to_the_last_bit),
-        TEST(replays_are_steps),
-        TEST(any_allocation_may_fail),
+        TEST(they_are_pytorchs),    TEST(strided_gradients_do),
+        TEST(shapes_do_not_matter), TEST(what_is_put_back_goes_on_to_the_last_bit),
+        TEST(replays_are_steps),    TEST(any_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("trajectories", tests, NULL, NULL);
 }
