@@ -195,7 +195,7 @@ static double layer_norm(uint64_t n) {
 
 static double adamw(uint64_t n) {
     static tn_tensor *weight;
-    static tn_adamw *optimizer;
+    static tn_optimizer *optimizer;
     if (!optimizer) {
         tn_set_requires_grad(randn(&weight, TN_SHAPE(bench_side(), bench_side()), TN_F32), true);
         tn_set_grad(weight, square());
@@ -203,7 +203,7 @@ static double adamw(uint64_t n) {
         if (!optimizer)
             return -1;
     }
-    TIMED(n, tn_adamw_step(optimizer));
+    TIMED(n, tn_optimizer_step(optimizer));
 }
 
 /* ---- products and convolutions ----------------------------------------------------------- */

@@ -10,7 +10,7 @@ tn_status training_init(training *t, tn_status (*model_init)(model *, tn_device)
         t->images[i] = tn_keep(tn_randn(TN_SHAPE(TRAINING_BATCH, 1, 28, 28), TN_F32, device));
         t->labels[i] = tn_keep(tn_randint(0, 10, TN_SHAPE(TRAINING_BATCH), TN_I64, device));
     }
-    tn_adamw_options options = tn_adamw_defaults();
+    tn_adam_options options = tn_adamw_defaults();
     options.lr = 1e-6;
     t->optimizer = tn_adamw_create(t->model.parameters, (uint64_t)t->model.n_parameters, &options);
     return tn_error_status();
@@ -20,7 +20,7 @@ tn_status training_step(training *t, uint64_t i) {
     TN_SCOPE;
     tn_tensor *logits = t->model.forward(&t->model, t->images[i % TRAINING_BATCHES], true);
     tn_tensor *loss = tn_cross_entropy(logits, t->labels[i % TRAINING_BATCHES]);
-    if (tn_backward(loss) != TN_OK || tn_adamw_step(t->optimizer) != TN_OK)
+    if (tn_backward(loss) != TN_OK || tn_optimizer_step(t->optimizer) != TN_OK)
         return tn_error_status();
-    return tn_adamw_zero_grad(t->optimizer);
+    return tn_optimizer_zero_grad(t->optimizer);
 }

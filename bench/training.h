@@ -9,7 +9,7 @@ enum { TRAINING_BATCH = 64, TRAINING_BATCHES = 8 };
 
 typedef struct training {
     model model;
-    tn_adamw *optimizer;
+    tn_optimizer *optimizer;
     tn_tensor *images[TRAINING_BATCHES], *labels[TRAINING_BATCHES];
 } training;
 

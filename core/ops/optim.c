@@ -3,7 +3,7 @@
 
 #include "core/ops/optim.h"
 #include "core/ops/functions.h"
-#include "core/ops/halves.h"
+#include "core/ops/update.h"
 
 #include <math.h>
 
@@ -71,68 +71,6 @@ static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n)
     return TN_OK;
 }
 
-/* The steps by operators record nothing: what they write are leaves. */
-static tn_thread_keys without_autograd(void) {
-    tn_thread_keys before = tni_thread_keys;
-    tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
-    return before;
-}
-
-/* The tensors in which the steps compute: in the place of halves, where eps would be 0 and the
- * moments would lose what is added to them, copies in f32. */
-typedef struct computed {
-    uint32_t n;
-    tn_tensor *given[4], *t[4];
-} computed;
-
-static computed widened(tni_temps *temps, tn_tensor *const *given, uint32_t n) {
-    computed c = {.n = n};
-    for (uint32_t i = 0; i < n; i++) {
-        c.given[i] = given[i];
-        c.t[i] = tni_widened(temps, given[i]);
-    }
-    return c;
-}
-
-/* Stores what was computed in copies; the gradient, t[1], is only read. */
-static tn_status done(tni_temps *temps, tn_tensor *last, const computed *c, tn_thread_keys before) {
-    tn_status status = last ? TN_OK : tni_failed();
-    for (uint32_t i = 0; i < c->n && status == TN_OK; i++)
-        if (i != 1 && c->t[i] != c->given[i])
-            status = tni_copy_data(c->given[i], c->t[i]);
-    tni_temps_finish(temps);
-    tni_thread_keys = before;
-    return status;
-}
-
-/* g = maximize ? -grad : grad */
-static tn_tensor *signed_grad(tni_temps *list, tn_tensor *grad, bool maximize) {
-    return maximize ? tni_own(list, tni_neg(grad)) : grad;
-}
-
-/* A number of the step's: known now, or found in a 0-dim tensor when the work runs. */
-typedef struct factor {
-    double now;
-    tn_tensor *later;
-} factor;
-
-/* t *= f */
-static tn_tensor *scale(tni_temps *temps, tn_tensor *t, factor f) {
-    return tni_own(temps, f.later ? tni_mul_(t, f.later) : tni_mul_scalar_(t, tn_float(f.now)));
-}
-
-static tn_tensor *scaled(tni_temps *temps, tn_tensor *t, factor f) {
-    return tni_own(temps, f.later ? tni_mul(t, f.later) : tni_mul_scalar(t, tn_float(f.now)));
-}
-
-/* Element i of what is read when the work runs. */
-static factor later(tni_temps *temps, tn_tensor *factors, int64_t i) {
-    int64_t step = factors->view.rank ? factors->strides[0] : 0;
-    return (factor){.later =
-                        tni_own(temps, tni_tensor_view(factors, 0, NULL, NULL,
-                                                       tni_offset_elements(factors) + i * step))};
-}
-
 /* `factors` in the dtype that the step is computed in: the parameter's, f32 for a half. */
 static tn_status check_factors(const char *call, const tn_tensor *factors, const tn_tensor *self,
                                int64_t n) {
@@ -150,17 +88,15 @@ static tn_status check_factors(const char *call, const tn_tensor *factors, const
 
 /* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay,
  * nesterov, maximize */
-static tn_status sgd(tni_temps *temps, tn_tensor *const *t, factor lr, const tn_cell *args) {
+static tn_status sgd(tni_temps *temps, tn_tensor *const *t, tni_factor lr, const tn_cell *args) {
     double momentum = args[0].v.f64, dampening = args[1].v.f64, decay = args[2].v.f64;
-    tn_thread_keys before = without_autograd();
-    computed c = widened(temps, t, 3);
-    tn_tensor *g = signed_grad(temps, c.t[1], args[4].v.boolean);
-    g = tni_own(temps, tni_add(g, c.t[0], tn_float(decay)));
-    tn_tensor *buffer = tni_own(temps, tni_mul_scalar_(c.t[2], tn_float(momentum)));
+    tni_update u;
+    tni_update_begin(&u, temps, t, 3);
+    tn_tensor *g = tni_update_grad(&u, args[4].v.boolean, decay);
+    tn_tensor *buffer = tni_own(temps, tni_mul_scalar_(u.t[2], tn_float(momentum)));
     buffer = tni_own(temps, tni_add_(buffer, g, tn_float(1 - dampening)));
     g = args[3].v.boolean ? tni_own(temps, tni_add(g, buffer, tn_float(momentum))) : buffer;
-    return done(temps, tni_own(temps, tni_add_(c.t[0], scaled(temps, g, lr), tn_int(-1))), &c,
-                before);
+    return tni_update_end(&u, tni_subtract_scaled(temps, u.t[0], g, lr));
 }
 
 /* fused_sgd_(self, grad, momentum_buffer, lr, momentum, dampening, weight_decay, nesterov,
@@ -174,7 +110,7 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
     if (status == TN_ERR_UNSUPPORTED)
-        return sgd(&tmp, t, (factor){.now = args[3].v.f64}, &args[4]);
+        return sgd(&tmp, t, (tni_factor){.now = args[3].v.f64}, &args[4]);
     tni_temps_finish(&tmp);
     return status;
 }
@@ -190,31 +126,28 @@ tn_status tni_run_fused_sgd_from_(const tn_cell *args, tn_cell *rets) {
     if (status != TN_OK)
         return status;
     tni_temps tmp = {0};
-    return sgd(&tmp, t, later(&tmp, lr, 0), &args[4]);
+    return sgd(&tmp, t, tni_factor_later(&tmp, lr, 0), &args[4]);
 }
 
 /* What of a step of AdamW follows from its number and the learning rate. */
 typedef struct adamw_factors {
-    factor shrink, step_size,
+    tni_factor shrink, step_size,
         root; /* 1 - lr * weight_decay, lr / (1 - beta1^step), 1 / (1 - beta2^step) */
 } adamw_factors;
 
 /* t: self, grad, exp_avg, exp_avg_sq */
 static tn_status adamw(tni_temps *temps, tn_tensor *const *t, const adamw_factors *f, double beta1,
                        double beta2, double eps, bool maximize) {
-    tn_thread_keys before = without_autograd();
-    computed c = widened(temps, t, 4);
-    tn_tensor *g = signed_grad(temps, c.t[1], maximize);
-    tn_tensor *m = tni_own(temps, tni_mul_scalar_(c.t[2], tn_float(beta1)));
-    m = tni_own(temps, tni_add_(m, g, tn_float(1 - beta1)));
-    tn_tensor *v = tni_own(temps, tni_mul_scalar_(c.t[3], tn_float(beta2)));
-    v = tni_own(temps, tni_add_(v, tni_own(temps, tni_mul(g, g)), tn_float(1 - beta2)));
-    tn_tensor *root = tni_own(temps, tni_sqrt(scaled(temps, v, f->root)));
-    tn_tensor *ratio =
-        tni_own(temps, tni_div(m, tni_own(temps, tni_add_scalar(root, tn_float(eps), tn_int(1)))));
-    tn_tensor *self = scale(temps, c.t[0], f->shrink);
-    tn_tensor *last = tni_own(temps, tni_add_(self, scale(temps, ratio, f->step_size), tn_int(-1)));
-    return done(temps, last, &c, before);
+    tni_update u;
+    tni_update_begin(&u, temps, t, 4);
+    tn_tensor *g = tni_update_grad(&u, maximize, 0);
+    tn_tensor *m = tni_average(temps, u.t[2], g, beta1);
+    tn_tensor *v = tni_average_square(temps, u.t[3], g, beta2);
+    tn_tensor *root = tni_own(temps, tni_sqrt(tni_times(temps, v, f->root)));
+    root = tni_own(temps, tni_add_scalar_(root, tn_float(eps), tn_int(1)));
+    tn_tensor *ratio = tni_own(temps, tni_div(m, root));
+    tn_tensor *self = tni_scale(temps, u.t[0], f->shrink);
+    return tni_update_end(&u, tni_subtract_scaled(temps, self, ratio, f->step_size));
 }
 
 void tni_adamw_factors(double lr, double beta1, double beta2, double weight_decay, int64_t step,
@@ -258,6 +191,7 @@ tn_status tni_run_fused_adamw_from_(const tn_cell *args, tn_cell *rets) {
     if (status != TN_OK)
         return status;
     tni_temps tmp = {0};
-    adamw_factors f = {later(&tmp, factors, 0), later(&tmp, factors, 1), later(&tmp, factors, 2)};
+    adamw_factors f = {tni_factor_later(&tmp, factors, 0), tni_factor_later(&tmp, factors, 1),
+                       tni_factor_later(&tmp, factors, 2)};
     return adamw(&tmp, t, &f, args[5].v.f64, args[6].v.f64, args[7].v.f64, args[8].v.boolean);
 }

@@ -83,7 +83,7 @@ typedef struct run {
     model *model;
     const dataset *train, *test;
     const train_options *options;
-    tn_adamw *optimizer;
+    tn_optimizer *optimizer;
     tn_tensor *order; /* of this epoch */
     history *history;
     progress progress;
@@ -114,8 +114,8 @@ static tn_status train_step(run *r, int64_t step) {
         return tn_error_status(); /* of whatever went wrong above, too */
 
     double rate = r->options->learning_rate * (1 - (double)step / (double)r->n_steps);
-    tn_adamw_set_lr(r->optimizer, rate);
-    if (tn_adamw_step(r->optimizer) != TN_OK || tn_adamw_zero_grad(r->optimizer) != TN_OK)
+    tn_optimizer_set_lr(r->optimizer, rate);
+    if (tn_optimizer_step(r->optimizer) != TN_OK || tn_optimizer_zero_grad(r->optimizer) != TN_OK)
         return tn_error_status();
 
     if (step % LOSS_EVERY == 0 || r->options->n_printed_losses > 0) {
@@ -194,7 +194,7 @@ tn_status train_model(model *m, const dataset *train, const dataset *test,
     r.steps_per_epoch = (train->n + BATCH - 1) / BATCH;
     r.n_steps = r.steps_per_epoch * out->n_epochs;
 
-    tn_adamw_options adamw = tn_adamw_defaults();
+    tn_adam_options adamw = tn_adamw_defaults();
     adamw.lr = options->learning_rate;
     r.optimizer = tn_adamw_create(m->parameters, (uint64_t)m->n_parameters, &adamw);
     if (!r.optimizer)
@@ -206,7 +206,7 @@ tn_status train_model(model *m, const dataset *train, const dataset *test,
     tn_status status = train_and_test(&r);
     progress_end(&r.progress);
 
-    tn_adamw_destroy(r.optimizer);
+    tn_optimizer_destroy(r.optimizer);
     tn_drop(r.order);
     return status;
 }

@@ -19,7 +19,7 @@ static tn_status train(const char *name) {
     tn_sgd_options options = tn_sgd_defaults();
     options.lr = 0.1;
     options.momentum = 0.9;
-    tn_sgd *sgd = tn_sgd_create(params, 2, &options);
+    tn_optimizer *sgd = tn_sgd_create(params, 2, &options);
     tn_status status = sgd ? TN_OK : tn_error_status();
     for (int i = 0; i < 3 && status == TN_OK; i++) {
         double value;
@@ -29,12 +29,12 @@ static tn_status train(const char *name) {
         if (status == TN_OK)
             status = tn_backward(loss);
         if (status == TN_OK)
-            status = tn_sgd_step(sgd);
+            status = tn_optimizer_step(sgd);
         if (status == TN_OK)
-            status = tn_sgd_zero_grad(sgd);
+            status = tn_optimizer_zero_grad(sgd);
         printf("%s: loss %a\n", name, value);
     }
-    tn_sgd_destroy(sgd);
+    tn_optimizer_destroy(sgd);
     return status;
 }
 

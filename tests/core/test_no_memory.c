@@ -29,9 +29,9 @@ static tn_status train(const char *device_name) {
 
     tn_sgd_options options = tn_sgd_defaults();
     options.momentum = 0.9;
-    tn_sgd *sgd = tn_sgd_create((tn_tensor *[]){kernel, weight, bias}, 3, &options);
-    status = sgd ? tn_sgd_step(sgd) : tn_error_status();
-    tn_sgd_destroy(sgd);
+    tn_optimizer *sgd = tn_sgd_create((tn_tensor *[]){kernel, weight, bias}, 3, &options);
+    status = sgd ? tn_optimizer_step(sgd) : tn_error_status();
+    tn_optimizer_destroy(sgd);
     if (status != TN_OK)
         return status;
     float value;

@@ -73,11 +73,30 @@ GOOD = {
     "tn_function_save.n": "1",
     "tn_sgd_create.params": "list_of(leaf())",
     "tn_sgd_create.n": "1",
-    "tn_sgd_set_lr.lr": "0.1",
-    "tn_sgd_set_momentum_buffer.buffer": "plain()",
+    "tn_adam_create.params": "list_of(leaf())",
+    "tn_adam_create.n": "1",
     "tn_adamw_create.params": "list_of(leaf())",
     "tn_adamw_create.n": "1",
-    "tn_adamw_set_lr.lr": "0.1",
+    "tn_rmsprop_create.params": "list_of(leaf())",
+    "tn_rmsprop_create.n": "1",
+    "tn_adagrad_create.params": "list_of(leaf())",
+    "tn_adagrad_create.n": "1",
+    "tn_lion_create.params": "list_of(leaf())",
+    "tn_lion_create.n": "1",
+    "tn_optimizer_set_lr.lr": "0.1",
+    "tn_optimizer_state_name.k": "0",
+    "tn_optimizer_state.name": '"exp_avg"',
+    "tn_optimizer_set_state.name": '"exp_avg"',
+    "tn_optimizer_set_state.state": "plain()",
+    "tn_optimizer_set_steps.steps": "1",
+    "tn_clip_grad_norm_.params": "list_of(leaf())",
+    "tn_clip_grad_norm_.n": "1",
+    "tn_clip_grad_norm_.norm_type": "2",
+    "tn_clip_grad_value_.params": "list_of(leaf())",
+    "tn_clip_grad_value_.n": "1",
+    "tn_lr_multi_step.milestones": "(int64_t[]){1, 2}",
+    "tn_lr_multi_step.n": "2",
+    "tn_lr_one_cycle.options": "ten_steps()",
     "tn_to_dlpack.flags": "0",
     "tn_free.t": "plain()",
     "tn_escape.t": "plain()",
@@ -97,15 +116,17 @@ TAKES = {"tn_drop": "tn_keep", "tn_give": "tn_keep", "tn_stream_drop": "tn_strea
 # What gives a result back.
 GIVEN_BACK = {
     "tn_keep": "tn_drop", "tn_stream_keep": "tn_stream_drop", "tn_storage_keep": "tn_storage_drop",
-    "tn_stream_create": "tn_stream_drop", "tn_event_create": "tn_event_destroy", "tn_sgd_create": "tn_sgd_destroy",
-    "tn_adamw_create": "tn_adamw_destroy", "tn_pinned_alloc": "tn_pinned_free", "tn_to_string": "tn_string_free",
+    "tn_stream_create": "tn_stream_drop", "tn_event_create": "tn_event_destroy",
+    "tn_sgd_create": "tn_optimizer_destroy", "tn_adam_create": "tn_optimizer_destroy", "tn_adamw_create": "tn_optimizer_destroy",
+    "tn_rmsprop_create": "tn_optimizer_destroy", "tn_adagrad_create": "tn_optimizer_destroy", "tn_lion_create": "tn_optimizer_destroy",
+    "tn_pinned_alloc": "tn_pinned_free", "tn_to_string": "tn_string_free",
     "tn_memory_snapshot": "tn_string_free", "tn_profile_table": "tn_string_free",
 }
 
 # Pointers that may be NULL without an error, which is their contract.
 MAY_BE_NULL = {
     "tn_keep", "tn_give", "tn_escape", "tn_stream_keep", "tn_storage_keep", "tn_grad", "tn_stream_native",
-    "tn_storage_address", "tn_sgd_momentum_buffer", "tn_device_name", "tn_data",
+    "tn_storage_address", "tn_optimizer_state", "tn_device_name", "tn_data",
 }
 
 # C types and the kind of value that they take; misuse.h has WRONG_<KIND>.
@@ -117,7 +138,7 @@ KINDS = {
     "tn_thread_keys": "thread_keys", "const char *": "text", "char *": "buffer", "const void *": "address",
     "void *": "address", "tn_stream *": "stream", "const tn_stream *": "stream", "tn_event *": "event",
     "tn_storage *": "storage", "const tn_storage *": "storage", "tn_graph *": "graph", "const tn_graph *": "graph",
-    "tn_graph **": "out", "tn_sgd *": "sgd", "const tn_sgd *": "sgd", "tn_adamw *": "adamw", "const tn_adamw *": "adamw",
+    "tn_graph **": "out", "tn_optimizer *": "optimizer", "const tn_optimizer *": "optimizer", "const int64_t *": "out",
     "tn_registration *": "registration", "tn_registration **": "out", "const tn_op *": "op", "const tn_cell *": "cells",
     "tn_cell *": "result_cells", "double *": "out", "int64_t *": "out", "uint64_t *": "out",
     "DLManagedTensorVersioned **": "out", "DLManagedTensor **": "out", "DLManagedTensorVersioned *": "dlpack",

@@ -441,14 +441,16 @@ tn_graph *good_graph(void) {
     return graph;
 }
 
-tn_sgd *good_sgd(void) {
-    tn_tensor *param = leaf();
-    return tn_sgd_create(&param, 1, NULL);
-}
-
-tn_adamw *good_adamw(void) {
+tn_optimizer *good_optimizer(void) {
     tn_tensor *param = leaf();
     return tn_adamw_create(&param, 1, NULL);
+}
+
+tn_one_cycle_options *ten_steps(void) {
+    static tn_one_cycle_options options;
+    options = tn_one_cycle_defaults();
+    options.total_steps = 10;
+    return &options;
 }
 
 static tn_tensor *pass(tn_tensor *grad, void *user) {

@@ -101,8 +101,8 @@ tn_stream *good_stream(void);
 tn_event *good_event(void);
 tn_storage *good_storage(void);
 tn_graph *good_graph(void);
-tn_sgd *good_sgd(void);
-tn_adamw *good_adamw(void);
+tn_optimizer *good_optimizer(void);
+tn_one_cycle_options *ten_steps(void);
 tn_registration *good_registration(void);
 const tn_op *good_op(void);
 const tn_cell *good_cells(void);
@@ -285,8 +285,7 @@ const char *long_text(void);
     X("on sim", tn_storage_of(of_dtype(TN_F32, sim()))) \
     X("on meta", tn_storage_of(of_dtype(TN_F32, tn_device_parse("meta"))))
 #define WRONG_graph(X) X("NULL", NULL)
-#define WRONG_sgd(X) X("NULL", NULL)
-#define WRONG_adamw(X) X("NULL", NULL)
+#define WRONG_optimizer(X) X("NULL", NULL)
 #define WRONG_registration(X) X("NULL", NULL)
 #define WRONG_op(X) \
     X("NULL", NULL) \
@@ -370,8 +369,7 @@ void *sized(void *good, uint64_t bytes);
     X(event, tn_event *) \
     X(storage, tn_storage *) \
     X(graph, tn_graph *) \
-    X(sgd, tn_sgd *) \
-    X(adamw, tn_adamw *) \
+    X(optimizer, tn_optimizer *) \
     X(registration, tn_registration *) \
     X(op, const tn_op *) \
     X(cells, const tn_cell *) \

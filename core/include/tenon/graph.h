@@ -5,11 +5,11 @@
  *
  *     tn_status step(void *user) {                  // runs once, in tn_graph_capture
  *         struct model *m = user;
- *         tn_adamw_zero_grad(m->adamw);
+ *         tn_optimizer_zero_grad(m->adamw);
  *         tn_tensor *loss = loss_of(m, m->x, m->y);
  *         tn_backward(loss);
  *         tn_copy_(m->loss, loss);
- *         return tn_adamw_step(m->adamw);
+ *         return tn_optimizer_step(m->adamw);
  *     }
  *     tn_graph_capture(device, step, &m, &graph);   // records; nothing has run yet
  *     for (...) {

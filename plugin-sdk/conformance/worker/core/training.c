@@ -119,15 +119,15 @@ typedef struct course {
     double right; /* share of rows */
 } course;
 
-static tn_status step(const network *net, const data *d, tn_sgd *sgd, tn_adamw *adamw,
+static tn_status step(const network *net, const data *d, tn_optimizer *optimizer,
                       double *out_loss) {
     TN_SCOPE;
-    if ((sgd ? tn_sgd_zero_grad(sgd) : tn_adamw_zero_grad(adamw)) != TN_OK)
+    if (tn_optimizer_zero_grad(optimizer) != TN_OK)
         return tn_error_status();
     tn_tensor *loss = tn_cross_entropy(net->forward(d->params, d->x), d->labels);
     tn_status status = tn_backward(loss);
     if (status == TN_OK)
-        status = sgd ? tn_sgd_step(sgd) : tn_adamw_step(adamw);
+        status = tn_optimizer_step(optimizer);
     return status == TN_OK ? tn_item(loss, out_loss) : status;
 }
 
@@ -184,19 +184,19 @@ static tn_status train(const network *net, uint64_t seed, tn_device cpu, tn_devi
     tn_sgd_options slow = tn_sgd_defaults();
     slow.lr = 0.1;
     slow.momentum = 0.9;
-    tn_adamw_options adaptive = tn_adamw_defaults();
+    tn_adam_options adaptive = tn_adamw_defaults();
     adaptive.lr = 0.02;
-    tn_sgd *sgd = net->adamw ? NULL : tn_sgd_create(d.params, d.n_params, &slow);
-    tn_adamw *adamw = net->adamw ? tn_adamw_create(d.params, d.n_params, &adaptive) : NULL;
+    tn_optimizer *optimizer = net->adamw ? tn_adamw_create(d.params, d.n_params, &adaptive)
+                                         : tn_sgd_create(d.params, d.n_params, &slow);
     turns t = {.done = NULL};
-    tn_status status = sgd || adamw ? TN_OK : tn_error_status();
+    tn_status status = optimizer ? TN_OK : tn_error_status();
     if (status == TN_OK && net->two_streams && !turns_init(&t, device))
         status = tn_error_status();
     for (int i = 0; i < net->n_steps && status == TN_OK; i++) {
         if (net->two_streams)
             status = turns_take(&t, i, &d);
         if (status == TN_OK)
-            status = step(net, &d, sgd, adamw, &out->losses[i]);
+            status = step(net, &d, optimizer, &out->losses[i]);
         if (status == TN_OK && net->two_streams)
             status = tn_event_record(t.done, t.streams[i % 2]);
     }
@@ -205,8 +205,7 @@ static tn_status train(const network *net, uint64_t seed, tn_device cpu, tn_devi
     if (status == TN_OK)
         status = tn_synchronize(device);
     turns_finish(&t);
-    tn_sgd_destroy(sgd);
-    tn_adamw_destroy(adamw);
+    tn_optimizer_destroy(optimizer);
     return status;
 }
 
