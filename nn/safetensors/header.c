@@ -1,5 +1,5 @@
-/* Reading a header; see header.h. jansson refuses what is no JSON in UTF-8, what has a name twice or
- * a zero byte in a string, and numbers beyond 63 bits; the rest is refused here. */
+/* Reading a header; see header.h. jansson refuses what is no JSON in UTF-8, what has a name twice
+ * or a zero byte in a string, and numbers beyond 63 bits; the rest is refused here. */
 #define _GNU_SOURCE
 #include "nn/safetensors/header.h"
 

@@ -1,4 +1,5 @@
-/* Is a string UTF-8? jansson refuses what is not, in the same way as it refuses for want of memory. */
+/* Is a string UTF-8? jansson refuses what is not, in the same way as it refuses for want of
+ * memory. */
 #ifndef TNI_NN_SAFETENSORS_UTF8_H
 #define TNI_NN_SAFETENSORS_UTF8_H
 

@@ -4,7 +4,7 @@
 
 #include "tests/core/ops_test.h"
 
-#include <tenon/safetensors.h>
+#include <tenon/nn.h>
 
 /* Group setup and teardown: the folder, made and removed with all that is in it. */
 int make_folder(void **state);
@@ -13,6 +13,11 @@ int remove_folder(void **state);
 /* The path of a file there, and of one in tests/nn/data; valid until the fourth next call. */
 const char *file_path(const char *name);
 const char *data_path(const char *name);
+
+#define LINEAR(n_in, n_out) \
+    (&(tn_nn_linear_options){.in_features = (n_in), .out_features = (n_out)})
+#define EMBEDDING(n, dim) \
+    (&(tn_nn_embedding_options){.num_embeddings = (n), .embedding_dim = (dim)})
 
 /* How many files the folder has. */
 int n_files(void);

@@ -1,5 +1,5 @@
-/* Every allocation fails in turn while a file is written and read: each time an error that says so, no
- * file left half written, and nothing lost. */
+/* Every allocation fails in turn while a file is written and read: each time an error that says so,
+ * no file left half written, and nothing lost. */
 #define _GNU_SOURCE
 #include "tests/nn/nn_test.h"
 

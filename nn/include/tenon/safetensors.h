@@ -25,14 +25,14 @@ extern "C" {
 
 typedef struct tn_safetensors tn_safetensors;
 
-/* Opens a file for reading: checks all of its header, and maps its tensors without reading them. NULL
- * with an error: TN_ERR_NOT_FOUND; TN_ERR_IO for what cannot be read or is not one whole, exact
- * safetensors file; TN_ERR_UNSUPPORTED for a tensor of more than TN_MAX_RANK dimensions.
+/* Opens a file for reading: checks all of its header, and maps its tensors without reading them.
+ * NULL with an error: TN_ERR_NOT_FOUND; TN_ERR_IO for what cannot be read or is not one whole,
+ * exact safetensors file; TN_ERR_UNSUPPORTED for a tensor of more than TN_MAX_RANK dimensions.
  *
  * The file must stay as it is while it is open. One that has become shorter is TN_ERR_IO for the
  * next tensor asked for; one that is cut while a tensor is being read can end the process with
- * SIGBUS, as any mapped file. Replacing it by a rename, as tn_safetensors_write does, is safe: what is
- * open stays the old file. */
+ * SIGBUS, as any mapped file. Replacing it by a rename, as tn_safetensors_write does, is safe: what
+ * is open stays the old file. */
 TN_API tn_safetensors *tn_safetensors_open(const char *path);
 TN_API void tn_safetensors_close(tn_safetensors *file);
 
@@ -54,8 +54,9 @@ TN_API tn_status tn_safetensors_get_info(const tn_safetensors *file, uint64_t i,
 /* The number of the tensor of that name; -1, without an error, where there is none. */
 TN_API int64_t tn_safetensors_find(const tn_safetensors *file, const char *name);
 
-/* A copy on `device` ({0, 0}: the default device) of the tensor of that name; tn_safetensors_find asks
- * whether there is one. NULL with an error; TN_ERR_UNSUPPORTED for a dtype that Tenon does not have. */
+/* A copy on `device` ({0, 0}: the default device) of the tensor of that name; tn_safetensors_find
+ * asks whether there is one. NULL with an error; TN_ERR_UNSUPPORTED for a dtype that Tenon does not
+ * have. */
 TN_API tn_tensor *tn_safetensors_read(const tn_safetensors *file, const char *name,
                                       tn_device device);
 /* All of them, in the file's order, into out[n], where n is tn_safetensors_count. After an error
@@ -90,8 +91,8 @@ typedef struct tn_key_value {
  *
  * The file is written beside `path` under another name, flushed to the disk, and renamed: whoever
  * opens `path` finds the old file or the whole new one. After an error `path` is as it was, and the
- * other file is gone. Its permissions are those of a new file. Waits for the tensors' devices; needs
- * host memory for the largest tensor. */
+ * other file is gone. Its permissions are those of a new file. Waits for the tensors' devices;
+ * needs host memory for the largest tensor. */
 TN_API tn_status tn_safetensors_write(const char *path, const tn_named_tensor *tensors, uint64_t n,
                                       const tn_key_value *metadata, uint64_t n_metadata);
 
