@@ -4,10 +4,10 @@ CONTRIBUTING.md say the same.
 
 usage: check_layers.py [--root FOLDER] [--build FOLDER]
 
-    plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  cli, samples, tests, bench
+    plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  nn  <-  cli, samples, tests, bench
          ^--- plugins (each knows itself, plugins/shared and plugin-sdk)
 
-A folder includes what is to its left. The command line and the samples include public headers alone
+A folder includes what is to its left. nn, the command line and the samples include public headers alone
 (and their own), and public headers include public headers. In plugin-sdk/conformance the runner
 stands above the worker; worker/core is a program above core.
 
@@ -22,9 +22,9 @@ import sys
 
 from tree import C_SUFFIXES, ROOT, files_of, is_project
 
-LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
+LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core", "nn"]
 OUTSIDE = ["cli", "samples", "tests", "bench"]
-PUBLIC_ONLY = ["cli", "samples"]
+PUBLIC_ONLY = ["nn", "cli", "samples"]
 SHARED = [("plugins", "shared")]
 TEMPLATES = [pathlib.Path("plugin-sdk/template") / language for language in ("c", "cpp")]
 SUITE = pathlib.Path("plugin-sdk/conformance")
@@ -82,14 +82,14 @@ def why_not(source, target):
         return f"a plugin may include its own folder, plugins/shared and plugin-sdk's headers, not {target}"
     if there == "plugins":
         return None if here == "tests" else f"{here} must not know a plugin: {target}"
+    if is_public(source) and not is_public(target):
+        return f"a public header may include public headers only, not {target}"
     if here in PUBLIC_ONLY:
         return None if is_public(target) or there == here else f"{here} may include public headers only, not {target}"
     if there in OUTSIDE:
         return None if here in OUTSIDE else f"{here} must not know {there}: {target}"
     if here in LAYERS and LAYERS.index(there) > LAYERS.index(here):
         return f"{here} is below {there} and must not include {target}"
-    if is_public(source) and not is_public(target):
-        return f"a public header may include public headers only, not {target}"
     return None
 
 

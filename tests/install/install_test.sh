@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname "$0")/installed.sh"
 cc=${CC:-cc}
 
-for header in "$source_root"/{plugin-sdk,base,dispatcher,core}/include/tenon/{,ext/}*.{h,hpp}; do
+for header in "$source_root"/{plugin-sdk,base,dispatcher,core,nn}/include/tenon/{,ext/}*.{h,hpp}; do
     [[ -f $installed/include/${header#*/include/} || ! -f $header ]] ||
         fail "<${header#*/include/}> is not installed"
 done
