@@ -11,7 +11,7 @@
 
 #include "tests/values/inputs.h"
 
-enum { MAX_INPUTS = 16, MAX_RESULTS = 32, MAX_LIST = 8, NAME_LENGTH = 64 };
+enum { MAX_INPUTS = 24, MAX_RESULTS = 32, MAX_LIST = 16, NAME_LENGTH = 64 };
 
 /* What there is to compare a result with. */
 typedef enum expectation {

@@ -187,6 +187,8 @@ CALLS = {
         x, 2 if p is None else p, dim or None, keepdim),
     "linspace": lambda start, end, steps, dtype, device: torch.linspace(start, end, steps, dtype=dtype),
     "linear": F.linear,
+    "scaled_dot_product_attention": lambda q, k, v, mask, p, causal, scale, grouped: F.scaled_dot_product_attention(
+        q, k, v, mask, p, causal, scale=scale, enable_gqa=grouped),
     "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
     "copy_": lambda x, src, non_blocking: x.copy_(src),
     "squeeze": lambda x: x.squeeze(),
