@@ -4,7 +4,7 @@
 
 #include <tenon/tenon.h>
 
-enum { MAX_ARGS = 16, MAX_TENSORS = 16, MAX_LIST = 4 };
+enum { MAX_ARGS = 16, MAX_TENSORS = 16, MAX_LIST = 8 };
 
 typedef enum fill {
     FILL_ANY,      /* [-2, 2] */

@@ -93,6 +93,18 @@ static void tensor(reader *r, tn_cell *cell, tn_tensor **place) {
     in->seed = (uint64_t)integer(r);
 }
 
+/* Anything up to a quote. */
+static void text(reader *r, char *out, size_t size) {
+    size_t n = strcspn(r->at, "'");
+    if (n >= size) {
+        r->failed = true;
+        n = 0;
+    }
+    memcpy(out, r->at, n);
+    out[n] = 0;
+    r->at += n;
+}
+
 static void list(reader *r, tn_cell *cell, tn_tensor **elements) {
     uint32_t n = 0;
     while (!r->failed && !take(r, "}")) {
@@ -129,7 +141,7 @@ static void argument(reader *r, uint32_t i) {
     } else if (take(r, "@")) {
         *cell = tn_int(dtype(r));
     } else if (take(r, "'")) {
-        word(r, c->words[i], sizeof c->words[i]);
+        text(r, c->words[i], sizeof c->words[i]);
         skip(r, "'");
         *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = c->words[i]};
     } else if (take(r, "(")) {

@@ -11,7 +11,7 @@
 
 #include "tests/values/inputs.h"
 
-enum { MAX_INPUTS = 16, MAX_RESULTS = 32, MAX_LIST = 8, NAME_LENGTH = 64 };
+enum { MAX_INPUTS = 24, MAX_RESULTS = 32, MAX_LIST = 16, NAME_LENGTH = 64 };
 
 /* What there is to compare a result with. */
 typedef enum expectation {
@@ -42,7 +42,7 @@ typedef struct call {
     tn_tensor *lists[TC_MAX_ARGS][MAX_LIST];
     int64_t ints[TC_MAX_ARGS * 8];
     uint32_t n_ints;
-    char words[TC_MAX_ARGS][16];
+    char words[TC_MAX_ARGS][48];
     expected results[MAX_RESULTS], gradients[MAX_RESULTS];
     uint32_t n_results, n_gradients;
     bool differs;

@@ -58,6 +58,20 @@ VOLUMES = ["(2, 3, 2), (1, 2, 1), (1, 1, 0)", "(2, 2, 2)", "(3, 3, 3), (1, 1, 1)
 ROWS = ["2.0", "1.0", "0.0", "inf_", "3.0", "1.5", "0.5"]
 LOSSES = ["f(3, 5), {0}(3, 5), 'none'", "f(7), {0}(7), 'sum'", "f(2, 3, 4), {0}(2, 3, 4), 'mean'", "f(0), {0}(0), 'sum'",
           "wide(9), {0}(9), 'none'", "f(), {0}()", "f(67), {0}(67)"]
+CELL = "f(5, 3), {0}, f({1}, 3), f({1}, 7), f({1}), f({1}); f(5, 3), {0}, f({1}, 3), f({1}, 7), None, f({1})"
+
+
+def layers(gates, state):
+    """Argument lists of recurrent layers: 5 steps of 3 images with 4 features, 2 of them hidden."""
+    def params(n, directions, biases):
+        rows, out = 2 * gates, []
+        for i in range(n * directions):
+            out += [f"f({rows}, {4 if i < directions else 2 * directions})", f"f({rows}, 2)"] + [f"f({rows})"] * (2 * biases)
+        return f"[{', '.join(out)}], {bool(biases)}, {n}, 0.0, False, {directions == 2}"
+    return [f"f({'3, 5' if first else '5, 3'}, 4), {state.format(n * directions, 3, 2)}, "
+            f"{params(n, directions, biases)}, {first}" for n, directions, biases, first in (
+                (1, 1, 1, True), (2, 1, 0, False), (1, 2, 1, False), (2, 2, 1, True), (3, 1, 0, True))]
+
 
 EXTRA = {
     # factories
@@ -219,6 +233,29 @@ EXTRA = {
               "f(), f(4, 2), f(2, 3), 0.5, 0.25", "f(2, 2), f(2, 0), f(0, 2)", "f(4, 1), f(4, 2), f(2, 5), 1, 0"],
     "matmul": ["f(7), f(7)", "f(5, 7), f(7)", "f(7), f(7, 5)", "f(4, 5, 7), f(7, 2)", "f(3, 5), f(2, 5, 4)",
                "f(2, 1, 3, 4), f(5, 4, 2)", "f(0), f(0)", "f(4), f(2, 3, 4, 5)", "f(2, 3, 4, 5), f(5)"],
+    "einsum": [
+        "'bij,bjk->bik', [f(3, 5, 7), f(3, 7, 4)]", "'ii', [f(5, 5)]", "'ii->i', [f(5, 5)]", "'ij->', [f(3, 5)]",
+        "'ij->ji', [f(3, 5)]", "'i,j', [f(3), f(5)]", "'ij,ij->ij', [f(3, 5), f(3, 5)]", "'...ij,...jk', [f(2, 1, 3, 5), f(4, 5, 2)]",
+        "'i...->...', [f(3, 5, 2)]", "'i...->i', [f(3, 5, 2)]", "' a b , b -> a ', [f(3, 5), f(5)]", "',i', [f(), f(3)]",
+        "'ij,jk,kl->il', [f(3, 5), f(5, 2), f(2, 4)]", "'bA,Ba', [f(2, 3), f(4, 5)]", "'ij,ij->j', [f(3, 5, 'f32'), f(1, 5, 'f32')]",
+        "'ij,ij->ij', [f(3, 1), f(1, 5)]", "'ij,jk->ik', [f(3, 0, 'f32'), f(0, 4, 'f32')]", "'iijj->ij', [f(3, 3, 2, 2)]",
+        "'abcd,cdef->aebf', [f(2, 3, 4, 5), f(4, 5, 3, 2)]", "'ik,jkl,il->ij', [f(3, 5), f(4, 5, 2), f(3, 2)], (0, 2, 0, 1)",
+        "'ij,k->j', [f(3, 5, 'f32'), f(4, 'f32')]", "'', [f()]", "'...', [f(2, 3)]", "'i,i,i,i->i', [f(5), f(1), f(5), f(5)]",
+        "'...a,a...->...', [f(2, 3), f(3, 4, 2)]", "'ij,jk->ik', [wide(4, 5), wide(5, 4)]", "'i,i', [f(67), f(67)]"],
+    "scaled_dot_product_attention": [
+        "f(2, 3, 5, 4), f(2, 3, 7, 4), f(2, 3, 7, 6), mask(5, 7)", "f(2, 3, 4), f(2, 5, 4), f(2, 5, 6), zero(3, 5, 'bool')",
+        "f(2, 3, 4), f(2, 5, 4), f(2, 5, 6), listed(3, 1, 'bool')", "f(2, 1, 3, 4), f(3, 5, 4), f(3, 5, 6), mask(5)",
+        "f(2, 4, 3, 4), f(2, 2, 5, 4), f(2, 1, 5, 6), mask(2, 1, 3, 5), 0.0, False, None, True",
+        "f(4, 3, 4), f(2, 5, 4), f(2, 5, 3), None, 0.0, True, -0.75, True", "f(7, 3), f(4, 3), f(4, 2), None, 0.0, True",
+        "f(4, 3), f(7, 3), f(7, 2), None, 0.0, True, 0.0", "f(3, 4, 'f32'), f(0, 4, 'f32'), f(0, 6, 'f32')",
+        "f(0, 4, 'f16'), f(5, 4, 'f16'), f(5, 6, 'f16')", "f(3, 4, 'f64'), f(0, 4, 'f64'), f(0, 6, 'f64'), mask(3, 0)",
+        "f(0, 3, 4, 'f32'), f(0, 5, 4, 'f32'), f(0, 5, 6, 'f32')", "f(3, 0), f(5, 0), f(5, 2)",
+        "f(2, 17, 9), f(2, 33, 9), f(2, 33, 5), f(17, 33, 'f32')", "f(3, 4), f(5, 4), f(5, 2), f(3, 5)"],
+    "rnn_tanh_cell": CELL.format("f(5, 7)", 7).split("; "), "rnn_relu_cell": CELL.format("f(5, 7)", 7).split("; "),
+    "gru_cell": CELL.format("f(5, 7)", 21).split("; "), "lstm_cell": CELL.format("[f(5, 7), f(5, 7)]", 28).split("; "),
+    **{f"{name}.input": layers(gates, state) for name, gates, state in (
+        ("rnn_tanh", 1, "f({0}, {1}, {2})"), ("rnn_relu", 1, "f({0}, {1}, {2})"), ("gru", 3, "f({0}, {1}, {2})"),
+        ("lstm", 4, "[f({0}, {1}, {2}), f({0}, {1}, {2})]"))},
     "linear": ["f(7), f(3, 7), f(3)", "f(5, 7), f(1, 7)", "f(2, 3, 5), f(4, 5), f(4)", "f(0, 3), f(2, 3), f(2)",
                "f(17, 9), f(19, 9), f(19)"],
     "convolution": CONVOLVE,

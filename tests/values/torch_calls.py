@@ -186,7 +186,10 @@ CALLS = {
     "norm.ScalarOpt_dim": lambda x, p, dim, keepdim: torch.linalg.vector_norm(
         x, 2 if p is None else p, dim or None, keepdim),
     "linspace": lambda start, end, steps, dtype, device: torch.linspace(start, end, steps, dtype=dtype),
+    "einsum": lambda equation, tensors, path: aten.einsum(equation, tensors, path=path),
     "linear": F.linear,
+    "scaled_dot_product_attention": lambda q, k, v, mask, p, causal, scale, grouped: F.scaled_dot_product_attention(
+        q, k, v, mask, p, causal, scale=scale, enable_gqa=grouped),
     "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
     "copy_": lambda x, src, non_blocking: x.copy_(src),
     "squeeze": lambda x: x.squeeze(),

@@ -156,8 +156,8 @@ def load(path, kernels):
                 and entry["samples"] not in table.sample_classes:
             fail(entry, f"no sample class '{entry['samples']}'")
         words = {a.name for a in functional.args if a.kind == "str"}
-        if words != set(entry.get("choices", {})) or len(words) > 1:
-            fail(entry, "a string argument needs 'choices', and there is one at most")
+        if set(entry.get("choices", {})) - words or len(words) > 1:
+            fail(entry, "'choices' are of a string argument, and there is one at most")
         for form in entry["forms"].split():
             if form not in FORMS:
                 fail(entry, f"form '{form}' is not one of {FORMS}")

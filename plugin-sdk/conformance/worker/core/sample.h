@@ -12,7 +12,7 @@
 
 #include <tenon/tenon.h>
 
-enum { TC_MAX_ARGS = 16, TC_MAX_TENSORS = 16, TC_MAX_LIST = 4, TC_SAMPLE_RANK = 6 };
+enum { TC_MAX_ARGS = 16, TC_MAX_TENSORS = 16, TC_MAX_LIST = 8, TC_SAMPLE_RANK = 6 };
 
 typedef enum tc_fill {
     FILL_ANY,      /* [-2, 2] */
