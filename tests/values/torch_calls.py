@@ -178,6 +178,7 @@ CALLS = {
     "hinge_embedding_loss": lambda x, t, margin, reduction: F.hinge_embedding_loss(x, t, margin, reduction=reduction),
     "poisson_nll_loss": lambda x, t, log_input, full, eps, reduction:
         F.poisson_nll_loss(x, t, log_input, full, eps=eps, reduction=reduction),
+    "std_mean": lambda x, dim, unbiased, keepdim: torch.std_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "var_mean": lambda x, dim, unbiased, keepdim: torch.var_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
