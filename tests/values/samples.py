@@ -271,6 +271,31 @@ EXTRA = {
     "std_mean": ["f(3, 5, 7), (1,)", "f(3, 5, 7), (-1, 0), False", "f(131)", "f(4, 1), (0,), True, True"],
     "linalg_vector_norm": ["f(3, 5, 7), 2, (1,)", "f(3, 5, 7), inf_, (-1, 0)", "f(131), 0", "f(3, 4), -inf_, (0,), True",
                            "f(3, 5), 0.5, (1,)", "f(0)", "f(3, 5), 2.5"],
+    "argwhere": ["mask(5, 7)", "mask()", "mask(0, 3)", "special(20)"],
+    "searchsorted.Tensor": ["unit(1), f(5, 3)", "idx(1, 7), idx(3, 9)", "f(0), f(4)", "f(1), f()", "pos(3, 1), f(3, 5), False, True",
+                            "f(1), f(0, 2), True", "f(1), special(30), False, True", 
+                            "apart(1), f(30)"],
+    "bucketize.Tensor": ["f(5, 3), f(1)", "f(4), f(0)", "f(), f(1)", "f(0, 2), f(1), True", "f(30), apart(1), False, True"
+                         ],
+    "isin.Tensor_Tensor": ["idx(9, 4, 5), idx(9, 7)", "idx(9, 4), idx(9, 2), False, True", "f(0), f(3)", "f(4), f(0)", "f(4), f(0), False, True",
+                           "f(), f(2, 2)", "special(40), special(6)", "idx(70, 80), idx(70, 60)", "idx(4, 9), f(3)"],
+    "unique2": ["f(3, 5)", "idx(9, 40), True, True, True", "idx(3, 3, 5, 2), True, True", "f(0), True, True, True", "f(), True, True, True",
+                "mask(9), True, True, True", "idx(5, 7), True, False, True"],
+    "unique_dim": ["f(0, 3), 0, True, True, True", "idx(2, 4, 9), 1, True, True, True", "idx(2, 3, 3, 4), -1", "mask(20, 3), 0, True, True, True", "f(7), 0, True, True, True"],
+    "unique_consecutive": ["f(0, 3), True, True, 0", "idx(2, 40), True, True", "idx(2, 3, 5)", "f(0), True, True", "f(), True, True", "mask(4, 9), True, True, 1",
+                           "idx(3, 20), False, True, 0"],
+    "histc": ["f(67), 10, -2, 2", "f(9)", "unit(40), 7", "f(0), 3", "f(3, 5), 4, -1, 1", "f(4), 3, 0.25, 0.75", "special(30), 5, -2, 2"],
+    "bincount": ["idx(9, 40)", "idx(9, 0)", "idx(9, 0), None, 4", "idx(3, 7), None, 12", "idx(9, 40), f(40)", "idx(3, 5, 'i32'), f(5)"],
+    "kthvalue": ["apart(3, 5, 7), 3, 1", "apart(1, 131), 9, 1", "apart(0, 3), 1, 1", "apart(2, 70), 70, 1, True", "apart(3, 2), 2, 0", "apart(1), 1"],
+    **{name: ["apart(3, 5)", "f(0, 'f32')", "apart(131)", "apart(70)", "special(9)", "strewn(30)"] for name in ("median", "nanmedian")},
+    **{name: ["apart(3, 5, 7), 1", "apart(131), 0", "apart(70, 2), 0, True", "apart(), 0, True", "apart(0, 3), 1"]
+       for name in ("median.dim", "nanmedian.dim")},
+    **{name: ["apart(3, 5, 7), unit(4), 1", "apart(131), unit()", "apart(2, 70), unit(3), 1, True", "f(), unit(), 0",
+              "strewn(9, 4), unit(2), 1"] + [f"apart(3, 8), unit(5), 1, False, '{w}'" for w in ("lower", "higher", "midpoint", "nearest")]
+       for name in ("quantile", "nanquantile")},
+    **{name: ["apart(3, 5, 7), 0.25, 1", "apart(131), 1.0", "apart(2, 70), 0, 1, True", "strewn(9, 4), 0.5, 1"]
+             + [f"apart(3, 8), 0.5, 1, False, '{w}'" for w in ("lower", "higher", "midpoint", "nearest")]
+       for name in ("quantile.scalar", "nanquantile.scalar")},
     "repeat": ["f(3, 5), (2, 3)", "f(3, 5), (4, 1, 2)", "f(), ()", "f(), (3, 2)", "f(2, 3), (1, 1)", "f(2, 3), (0, 2)",
                "f(0, 3), (2, 2)", "f(1, 5, 1), (3, 1, 2)", "special(24), (2,)", "f(2, 1, 2, 2), (2, 3, 2, 3)"],
     "constant_pad_nd": ["f(3, 5, 7), (1, 2, 3, 0)", "f(3, 5), (-1, -2)", "f(3, 5), (-1, 2, 2, -2), 3", "f(), ()",
