@@ -25,3 +25,126 @@ tn_tensor *tni_cumsum_backward(tn_tensor *grad, int64_t dim) {
     x = tni_then(&tmp, tni_cumsum(x, d, TN_DTYPE_NONE), x);
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_index_select(x, d, reversal)));
 }
+
+/* ---- made of log2(n) steps --------------------------------------------------------------- */
+
+/* x with its elements from `step` on along dim replaced. */
+static tn_tensor *continued(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t step,
+                            tn_tensor *rest) {
+    tn_tensor *parts[2] = {tni_own(tmp, tni_narrow(x, dim, 0, step)), rest};
+    return parts[0] && rest ? tni_then(tmp, tni_cat(parts, 2, dim), x) : NULL;
+}
+
+/* The places of the running extremes: after each step they are those of twice as many elements. Of
+ * equals the last counts, and a NaN before all others. */
+static tn_tensor *running_places(tn_tensor *self, int32_t dim, bool largest) {
+    tni_temps tmp = {0};
+    int64_t n = self->sizes[dim], shape[TN_MAX_RANK];
+    for (int32_t d = 0; d < self->view.rank; d++)
+        shape[d] = d == dim ? n : 1;
+    tn_tensor *x = tni_own(&tmp, tni_detach(self));
+    tn_tensor *at = tni_own(&tmp, tni_arange(tn_int(n), TN_I64, self->device->id));
+    at = tni_own(&tmp, tni_reshape(at, tn_ints_of(shape, self->view.rank)));
+    at = tni_own(&tmp, tni_expand(at, tni_sizes(self)));
+    for (int64_t step = 1; step < n && x && at; step *= 2) {
+        tni_temps own = {0};
+        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
+        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
+        tn_tensor *at_before = tni_own(&own, tni_narrow(at, dim, 0, n - step));
+        tn_tensor *at_after = tni_own(&own, tni_narrow(at, dim, step, n - step));
+        tn_tensor *later = tni_own(&own, largest ? tni_ge(after, before) : tni_le(after, before));
+        if (tni_is_float(self->view.dtype))
+            later = tni_own(&own, tni_bitwise_or(later, tni_own(&own, tni_isnan(after))));
+        x = continued(&tmp, x, dim, step, tni_own(&own, tni_where(later, after, before)));
+        at = continued(&tmp, at, dim, step, tni_own(&own, tni_where(later, at_after, at_before)));
+        tni_temps_finish(&own);
+    }
+    return tni_temps_keep(&tmp, at);
+}
+
+/* cummax(self, dim) -> values, indices */
+static tn_status running_extreme(const char *call, const tn_cell *args, tn_cell *rets,
+                                 bool largest) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
+    if (dim < 0)
+        return tni_failed();
+    tni_temps tmp = {0};
+    if (self->view.rank == 0 || self->view.numel == 0) {
+        results[0] = tni_own(&tmp, tni_clone(self));
+        results[1] = tni_own(&tmp, tni_zeros(tni_sizes(self), TN_I64, self->device->id));
+    } else {
+        results[1] = tni_own(&tmp, running_places(self, dim, largest));
+        if (results[1] && self->sizes[dim] == 1) /* a view of the table still */
+            results[1] = tni_own(&tmp, tni_clone(results[1]));
+        results[0] = results[1] ? tni_own(&tmp, tni_gather(self, dim, results[1])) : NULL;
+    }
+    return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+tn_status tni_run_cummax(const tn_cell *args, tn_cell *rets) {
+    return running_extreme("tn_cummax", args, rets, true);
+}
+
+tn_status tni_run_cummin(const tn_cell *args, tn_cell *rets) {
+    return running_extreme("tn_cummin", args, rets, false);
+}
+
+/* logcumsumexp(self, dim) */
+tn_status tni_run_logcumsumexp(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_logcumsumexp: dim");
+    if (dim < 0)
+        return tni_failed();
+    if (!tni_is_float(self->view.dtype))
+        return tni_fail(TN_ERR_DTYPE, "tn_logcumsumexp: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(self->view.dtype));
+    tni_temps tmp = {0};
+    int64_t n = self->view.rank ? self->sizes[dim] : 1;
+    tn_tensor *x = tni_own(&tmp, n < 2 ? tni_clone(self) : tni_alias(self));
+    for (int64_t step = 1; step < n && x; step *= 2) {
+        tn_tensor *before = tni_own(&tmp, tni_narrow(x, dim, 0, n - step));
+        tn_tensor *after = tni_own(&tmp, tni_narrow(x, dim, step, n - step));
+        x = continued(&tmp, x, dim, step, tni_own(&tmp, tni_logaddexp(before, after)));
+    }
+    return tni_temps_return(&tmp, x, rets);
+}
+
+/* ---- differences ------------------------------------------------------------------------- */
+
+/* diff(self, n, dim, prepend, append) */
+tn_status tni_run_diff(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *parts[3];
+    tn_tensor *before = tni_arg_tensor(&args[3]), *behind = tni_arg_tensor(&args[4]);
+    int64_t n = args[1].v.i64;
+    if (self->view.rank == 0 || n < 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_diff: self has rank %d and n is %lld; self must have a dimension, and "
+                        "n not be negative",
+                        self->view.rank, (long long)n);
+    int32_t dim = tni_wrap_dim(args[2].v.i64, self->view.rank, "tn_diff: dim");
+    if (dim < 0)
+        return tni_failed();
+    tni_temps tmp = {0};
+    tn_tensor *x = self;
+    uint64_t n_parts = 0;
+    if (before)
+        parts[n_parts++] = before;
+    parts[n_parts++] = self;
+    if (behind)
+        parts[n_parts++] = behind;
+    if (n_parts > 1)
+        x = tni_own(&tmp, tni_cat(parts, n_parts, dim));
+    if (x == self && (n == 0 || self->sizes[dim] == 0))
+        return tni_return(rets, tni_clone(self));
+    for (; n > 0 && x && x->sizes[dim] > 0; n--) {
+        int64_t length = x->sizes[dim] - 1;
+        tn_tensor *low = tni_own(&tmp, tni_narrow(x, dim, 0, length));
+        tn_tensor *high = tni_own(&tmp, tni_narrow(x, dim, 1, length));
+        x = tni_then(&tmp,
+                     self->view.dtype == TN_BOOL ? tni_logical_xor(high, low)
+                                                 : tni_sub(high, low, tn_int(1)),
+                     x);
+    }
+    return tni_temps_return(&tmp, x, rets);
+}

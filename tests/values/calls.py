@@ -1,7 +1,7 @@
 """Calls of operators: argument lists in the notation of operators.toml, spread over dtypes, layouts, forms and
 values.
 
-A list has one tensor or more of the dtype T that the call is made for: f(2, 3), pos, away, apart, unit
+A list has one tensor or more of the dtype T that the call is made for: f(2, 3), pos, away, apart, rising, unit
 (in (0, 1]), above (in [2, 8)), and beyond those of operators.toml wide (all magnitudes), special and listed (inputs.py's list, at random or in order),
 strewn (one in five of the list). A last argument in quotes fixes the dtype: f(2, 3, 'i64'). In an argument's place,
 'T' stands for T.

@@ -187,10 +187,11 @@ static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n)
     bool is_special = strcmp(in->kind, "special") == 0 || strcmp(in->kind, "tame") == 0;
     if (strncmp(in->kind, "idx", 3) == 0) {
         store_whole(data, dtype, at, (int64_t)(h % strtoull(in->kind + 3, NULL, 10)));
-    } else if (strcmp(in->kind, "apart") == 0) {
-        int64_t place = place_in_order(in, i, n), centred = place - n / 2;
+    } else if (strcmp(in->kind, "apart") == 0 || strcmp(in->kind, "rising") == 0) {
+        bool is_rising = in->kind[0] == 'r'; /* in order, two of each */
+        int64_t place = is_rising ? i / 2 * 2 : place_in_order(in, i, n), centred = place - n / 2;
         if (dtype == TN_BOOL)
-            store_whole(data, dtype, at, place & 1);
+            store_whole(data, dtype, at, is_rising ? centred >= 0 : place & 1);
         else if (is_float(dtype))
             store_real(data, dtype, at, (double)centred * 0.25 + 0.125);
         else

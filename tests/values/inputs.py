@@ -106,13 +106,15 @@ def value(kind, dtype, h, i):
 
 def values(kind, dtype, seed, n):
     hashes = [hashed(seed, i) for i in range(n)]
-    if kind == "apart":
+    if kind in ("apart", "rising"):
         order = sorted(range(n), key=lambda i: (hashes[i], i))
         rank = [0] * n
         for place, i in enumerate(order):
             rank[i] = place
+        if kind == "rising":  # in order, two of each
+            rank = [i // 2 * 2 for i in range(n)]
         if dtype == "bool":
-            return [r & 1 for r in rank]
+            return [int(r >= n // 2) if kind == "rising" else r & 1 for r in rank]
         if dtype in INTS:
             return [wrap(r - (0 if dtype == "u8" else n // 2), dtype) for r in rank]
         return [(r - n // 2) * 0.25 + 0.125 for r in rank]

@@ -366,7 +366,7 @@ RULES = {
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,
     "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
     **{name: gradient_at_nan for name in ("elu", "celu", "selu", "hardtanh", "relu6", "hardswish", "hardshrink", "softshrink")},
-    "clamp.Tensor": clamp_by_tensors, "hardsigmoid": sixth_of_few_digits, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
+    "clamp.Tensor": clamp_by_tensors, "hardsigmoid": sixth_of_few_digits, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities, "logcumsumexp": shared_among_infinities,
     "grid_sampler_2d": places_among_infinities,
 }
 OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()

@@ -108,6 +108,12 @@ def instance_norm(x, weight, bias, mean, var, *rest):
     return torch.instance_norm(x, weight, bias, mean, var, *rest, False)
 
 
+def unique_dim(x, dim, is_sorted, inverse, counts):
+    """PyTorch gives all three always."""
+    values, places, numbers = aten.unique_dim(x, dim, is_sorted, inverse, counts)
+    return values, places if inverse else places[:0], numbers if counts else numbers[:0]
+
+
 def alike(x, other):
     """A tensor and a scalar in the dtype that they promote to."""
     dtype = torch.result_type(x, other)
@@ -178,6 +184,11 @@ CALLS = {
     "hinge_embedding_loss": lambda x, t, margin, reduction: F.hinge_embedding_loss(x, t, margin, reduction=reduction),
     "poisson_nll_loss": lambda x, t, log_input, full, eps, reduction:
         F.poisson_nll_loss(x, t, log_input, full, eps=eps, reduction=reduction),
+    "unique2": aten._unique2, "unique_dim": unique_dim, "bincount": lambda x, weights, least: torch.bincount(x, weights, least),
+    "searchsorted.Tensor": lambda seq, x, narrow, right, sorter:
+        torch.searchsorted(seq, x, out_int32=narrow, right=right, sorter=sorter),
+    "histc": lambda x, bins, low, high: torch.histc(x, bins, low, high),
+    "std_mean": lambda x, dim, unbiased, keepdim: torch.std_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "var_mean": lambda x, dim, unbiased, keepdim: torch.var_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
