@@ -142,16 +142,16 @@ static void an_optimizer_takes_the_parameters_and_shared_ones_once(void **state)
     uint64_t n;
     tn_tensor **parameters = tn_nn_parameters(&m, net_visit, &n);
     assert_int_equal(n, 2 + 2 * 12 + 2 + 2); /* `tied` is there as the weight of `tokens` */
-    tn_sgd *sgd = tn_sgd_create(parameters, n, NULL);
+    tn_optimizer *sgd = tn_sgd_create(parameters, n, NULL);
     tn_nn_parameters_free(parameters);
     assert_non_null(sgd);
     tn_tensor *before = tn_copy(m.head.weight, m.head.weight);
     assert_ok(tn_backward(tn_mean(tn_mul(net_forward(&m, numbers()), net_forward(&m, numbers())))));
-    assert_ok(tn_sgd_step(sgd));
+    assert_ok(tn_optimizer_step(sgd));
     double change;
     assert_ok(tn_item(tn_sum(tn_abs(tn_sub(m.head.weight, before))), &change));
     assert_true(change > 0);
-    tn_sgd_destroy(sgd);
+    tn_optimizer_destroy(sgd);
     tn_nn_finish(&m, net_visit);
     assert_fails(tn_nn_parameters(&m, net_visit, &n), TN_ERR_INVALID_ARGUMENT, "has none");
     assert_ok(tn_nn_each(&m, net_visit, check_mode, NULL));
