@@ -233,6 +233,22 @@ EXTRA = {
               "f(), f(4, 2), f(2, 3), 0.5, 0.25", "f(2, 2), f(2, 0), f(0, 2)", "f(4, 1), f(4, 2), f(2, 5), 1, 0"],
     "matmul": ["f(7), f(7)", "f(5, 7), f(7)", "f(7), f(7, 5)", "f(4, 5, 7), f(7, 2)", "f(3, 5), f(2, 5, 4)",
                "f(2, 1, 3, 4), f(5, 4, 2)", "f(0), f(0)", "f(4), f(2, 3, 4, 5)", "f(2, 3, 4, 5), f(5)"],
+    "normalize": ["away(3, 5, 7)", "away(2, 9), 1.0", "zero(2, 3)", "away(7), 2.0, 0", "away(2, 3), 3.0, -1, 0.5", "f(0, 3)"],
+    "cosine_similarity": ["away(3, 5, 7), away(3, 5, 7)", "away(5, 3), away(3)", "zero(2, 3), f(2, 3)", "away(67), away(67), 0",
+                          "away(0, 3), away(0, 3)", "away(2, 3, 'f32'), away(2, 3), -1"],
+    "pairwise_distance": ["f(3, 5, 7), f(3, 5, 7)", "f(5, 7), f(7), 1.0", "f(67), f(67), 3.0", "f(2, 3), f(2, 3), 2.0, 0.5, True", "f(0, 3), f(0, 3)"],
+    "cosine_embedding_loss": [f"f(5, 7), f(5, 7), {t}, {m}, '{how}'" for t, m, how in (
+        ("pos(5, 'bool')", 0.0, "mean"), ("listed(5, 'i64')", 0.25, "none"), ("listed(5, 'f32')", -0.5, "sum"))]
+        + ["f(5), f(5), zero(), 0.0, 'none'", "zero(2, 3), f(2, 3), listed(2, 'i64')"],
+    "margin_ranking_loss": ["f(5), f(5), f(5), 0.0, 'none'", "f(3, 5), f(3, 5), listed(3, 5, 'i64'), 0.5", "f(0), f(0), f(0), 1.0, 'sum'"],
+    "triplet_margin_loss": ["f(5, 7), f(5, 7), f(5, 7), 1.0, 2.0, 1e-06, True, 'none'", "f(2, 3, 4), f(2, 3, 4), f(2, 1, 4), 4.0, 1.0",
+                            "f(5), f(5), f(5), 0.5, 3.0, 0.001, False, 'sum'"],
+    "multi_margin_loss": ["f(5, 7), idx(7, 5), 2", "f(5, 7), idx(7, 5), 1, 0.25, pos(7), 'none'", "f(7), idx(7, 1), 1, 1, None, 'none'",
+                          "f(7), idx(7), 2, 1, pos(7)", "f(5, 1), idx(1, 5), 1, 1, None, 'sum'", "f(), idx(1)"],
+    "multilabel_margin_loss": ["f(5, 7), idx(7, 5, 7), 'none'", "f(4), listed(4, 'i64'), 'none'", "f(1, 3), listed(1, 3, 'i64')", "f(3, 1), idx(1, 3, 1), 'sum'",
+                               "f(), idx(1)"],
+    "gaussian_nll_loss": ["f(3, 5), f(3, 5), pos(3, 1), True", "f(3, 5), f(5), pos(3, 5), False, 1e-06, 'none'", "f(3, 5), f(3, 5), zero(3, 5), False, 0.5, 'none'",
+                          "f(7), f(7), pos(7), False, 0.75, 'sum'", "f(0), f(0), pos(0), True, 1e-06, 'none'"],
     "einsum": [
         "'bij,bjk->bik', [f(3, 5, 7), f(3, 7, 4)]", "'ii', [f(5, 5)]", "'ii->i', [f(5, 5)]", "'ij->', [f(3, 5)]",
         "'ij->ji', [f(3, 5)]", "'i,j', [f(3), f(5)]", "'ij,ij->ij', [f(3, 5), f(3, 5)]", "'...ij,...jk', [f(2, 1, 3, 5), f(4, 5, 2)]",

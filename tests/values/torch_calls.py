@@ -178,6 +178,16 @@ CALLS = {
     "hinge_embedding_loss": lambda x, t, margin, reduction: F.hinge_embedding_loss(x, t, margin, reduction=reduction),
     "poisson_nll_loss": lambda x, t, log_input, full, eps, reduction:
         F.poisson_nll_loss(x, t, log_input, full, eps=eps, reduction=reduction),
+    "normalize": lambda x, p, dim, eps: F.normalize(x, p, dim, eps),
+    "cosine_embedding_loss": lambda x, y, t, margin, how: F.cosine_embedding_loss(x, y, t, margin, reduction=how),
+    "margin_ranking_loss": lambda x, y, t, margin, how: F.margin_ranking_loss(x, y, t, margin, reduction=how),
+    "triplet_margin_loss": lambda a, x, y, margin, p, eps, swap, how:
+        F.triplet_margin_loss(a, x, y, margin, p, eps, swap, reduction=how),
+    "multi_margin_loss": lambda x, t, p, margin, weight, how:
+        F.multi_margin_loss(x, t, p, margin, weight, reduction=how),
+    "multilabel_margin_loss": lambda x, t, how: F.multilabel_margin_loss(x, t, reduction=how),
+    "gaussian_nll_loss": lambda x, t, var, full, eps, how:
+        F.gaussian_nll_loss(x, t, var, full, eps, how),
     "var_mean": lambda x, dim, unbiased, keepdim: torch.var_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
