@@ -114,6 +114,18 @@ def alike(x, other):
     return x.to(dtype), torch.full((), other, dtype=dtype)
 
 
+def ctc_loss(x, targets, steps, lengths, blank, reduction, zero_infinity):
+    """With the derivative by log_probs, where PyTorch has that by what log_softmax makes them of: it adds the
+    probabilities, which take away nothing from a sum that log_softmax holds at 1."""
+    loss = aten.ctc_loss.IntList(x, targets, steps, lengths, blank, 0, zero_infinity)
+    batch = x if x.dim() == 3 else x.unsqueeze(1)
+    sums = torch.stack([batch[:n, i].exp().sum() for i, n in enumerate(steps)]).reshape(loss.shape)
+    loss = loss - torch.where(loss.detach() == 0, 0, sums - sums.detach())
+    if reduction == "mean":
+        loss = loss / torch.tensor(lengths).clamp(min=1).reshape(loss.shape)
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
 CALLS = {
     "to": lambda x, dtype, device, copy: x.to(dtype or x.dtype, copy=True),
     "to.dtype": lambda x, dtype: x.to(dtype),
@@ -178,6 +190,7 @@ CALLS = {
     "hinge_embedding_loss": lambda x, t, margin, reduction: F.hinge_embedding_loss(x, t, margin, reduction=reduction),
     "poisson_nll_loss": lambda x, t, log_input, full, eps, reduction:
         F.poisson_nll_loss(x, t, log_input, full, eps=eps, reduction=reduction),
+    "ctc_loss.IntList": ctc_loss,
     "normalize": lambda x, p, dim, eps: F.normalize(x, p, dim, eps),
     "cosine_embedding_loss": lambda x, y, t, margin, how: F.cosine_embedding_loss(x, y, t, margin, reduction=how),
     "margin_ranking_loss": lambda x, y, t, margin, how: F.margin_ranking_loss(x, y, t, margin, reduction=how),
