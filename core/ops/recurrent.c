@@ -30,10 +30,9 @@ static int64_t hidden_of(mode kind, const weights *w) {
 
 /* ---- what is given ----------------------------------------------------------------------- */
 
-/* Integers are for steps that stay among them, or end there. */
-static tn_status check_input(const char *call, const tn_tensor *input, bool has_integers) {
+static tn_status check_input(const char *call, const tn_tensor *input) {
     tn_dtype dtype = input->view.dtype;
-    if (tni_is_float(dtype) || (has_integers && dtype != TN_BOOL))
+    if (tni_is_float(dtype))
         return TN_OK;
     return tni_fail(TN_ERR_DTYPE, "%s: input is %s; it must be floating, cast with tn_to_dtype",
                     call, tn_dtype_name(dtype));
@@ -168,7 +167,7 @@ static tn_status check_cell(const char *call, mode kind, const tn_tensor *input,
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, features], but has shape %s", call,
                         tni_shape_text(input->view.rank, input->sizes, text));
     tn_dtype dtype = input->view.dtype;
-    tn_status status = check_input(call, input, kind == RNN_TANH || kind == RNN_RELU);
+    tn_status status = check_input(call, input);
     if (status == TN_OK)
         status = check_weights(call, kind, w, dtype, input->sizes[1]);
     if (status != TN_OK)
@@ -295,7 +294,7 @@ static weights weights_at(const layers *l, int64_t at) {
 
 static tn_status check_layers(const layers *l) {
     tn_dtype dtype = l->input->view.dtype;
-    tn_status status = check_input(l->call, l->input, l->kind == RNN_RELU);
+    tn_status status = check_input(l->call, l->input);
     int64_t in = l->input->sizes[2], n = l->n_layers * l->n_directions;
     int64_t size = l->s.h->sizes[2], hidden = l->s.c ? l->s.c->sizes[2] : size;
     for (int64_t i = 0; i < n && status == TN_OK; i++) {
