@@ -1,7 +1,7 @@
-/* ctc_loss: how unlikely a sequence of classes is, when each step says one of them or nothing (Graves et al.,
- * 2006). The sum over all ways to say it goes forward over the steps, for the batch at once; lengths are
- * known on the host, targets stay on their device. All of it is other operators, and autograd looks through
- * them. */
+/* ctc_loss: how unlikely a sequence of classes is, when each step says one of them or nothing
+ * (Graves et al., 2006). The sum over all ways to say it goes forward over the steps, for the
+ * batch at once; lengths are known on the host, targets stay on their device. All of it is other
+ * operators, and autograd looks through them. */
 #include "base/alloc.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
@@ -11,7 +11,8 @@
 
 static const char call[] = "tn_ctc_loss";
 
-/* The logarithm of nothing: finite, so that sums of nothing have derivatives. Nothing real comes near it. */
+/* The logarithm of nothing: finite, so that sums of nothing have derivatives. Nothing real comes
+ * near it. */
 static const double nothing = -1e30;
 
 typedef struct ctc {
@@ -61,7 +62,8 @@ static tn_status check_targets(ctc *c) {
     return TN_OK;
 }
 
-/* A table of whole numbers [rows, columns] on the device of log_probs, of places that `value` tells. */
+/* A table of whole numbers [rows, columns] on the device of log_probs, of places that `value`
+ * tells. */
 static tn_tensor *table_of(ctc *c, tni_temps *tmp, int64_t rows, int64_t columns,
                            int64_t (*value)(ctc *c, int64_t row, int64_t column)) {
     tn_tensor *t =
@@ -95,8 +97,8 @@ static int64_t steps_of(ctc *c, int64_t row, int64_t column) {
     return c->steps.data[row];
 }
 
-/* What is said in each state, [N, 2 * most + 1]: the targets with a blank before, between and behind;
- * blanks behind the end. */
+/* What is said in each state, [N, 2 * most + 1]: the targets with a blank before, between and
+ * behind; blanks behind the end. */
 static tn_tensor *states_of(ctc *c, tni_temps *tmp) {
     tn_tensor *targets = tni_whole_index(tmp, c->targets, call, "targets");
     tn_tensor *blank = tni_own(

@@ -1,5 +1,5 @@
-/* Losses of pairs and of margins: how far apart what belongs apart is, and what belongs together. All of
- * them are other operators, and autograd looks through them. */
+/* Losses of pairs and of margins: how far apart what belongs apart is, and what belongs
+ * together. All of them are other operators, and autograd looks through them. */
 #include "core/call/promote.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The first `n` arguments, tensors, in the floating dtype that they promote to. False with an error. */
+/* The first `n` arguments, tensors, in the floating dtype that they promote to. False with an
+ * error. */
 static bool take_floats(tni_temps *tmp, const tn_cell *args, int n, tn_tensor **out) {
     tn_dtype dtype = tni_common_float(args, (1u << n) - 1);
     bool is_well = true;
@@ -223,8 +224,9 @@ tn_status tni_run_multi_margin_loss(const tn_cell *args, tn_cell *rets) {
                   rets);
 }
 
-/* multilabel_margin_loss(self, target, reduction): target names classes, up to the first -1; the sum over
- * them, and over all others, of max(0, 1 - self[named] + self[other]), over the number of classes */
+/* multilabel_margin_loss(self, target, reduction): target names classes, up to the first -1; the
+ * sum over them, and over all others, of max(0, 1 - self[named] + self[other]), over the number
+ * of classes */
 tn_status tni_run_multilabel_margin_loss(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self, *target;
     tni_temps tmp = {0};
@@ -256,8 +258,8 @@ tn_status tni_run_multilabel_margin_loss(const tn_cell *args, tn_cell *rets) {
 
 /* ---- a normal distribution --------------------------------------------------------------- */
 
-/* gaussian_nll_loss(input, target, var, full, eps, reduction). var is eps at least; its gradient goes
- * through to all of it, as in PyTorch. */
+/* gaussian_nll_loss(input, target, var, full, eps, reduction). var is eps at least; its gradient
+ * goes through to all of it, as in PyTorch. */
 tn_status tni_run_gaussian_nll_loss(const tn_cell *args, tn_cell *rets) {
     const tn_tensor *input = tni_arg_tensor(&args[0]), *given = tni_arg_tensor(&args[2]);
     double eps = args[4].v.f64;
