@@ -1,6 +1,6 @@
-/* Attention: what the keys that a query resembles say (Vaswani et al., 2017). All of it is other operators,
- * and autograd looks through them. The scores of every query and key are there once at a time; what else
- * there is has the size of an argument, or of the mask. */
+/* Attention: what the keys that a query resembles say (Vaswani et al., 2017). All of it is other
+ * operators, and autograd looks through them. The scores of every query and key are there once
+ * at a time; what else there is has the size of an argument, or of the mask. */
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -92,8 +92,8 @@ static tn_status check_rest(const attention *a) {
     return TN_OK;
 }
 
-/* x times y, where heads of x share those of y: dimension -3 of both; places of all the heads that share
- * one are its rows, so that y is not repeated. */
+/* x times y, where heads of x share those of y: dimension -3 of both; places of all the heads
+ * that share one are its rows, so that y is not repeated. */
 static tn_tensor *shared_product(tni_temps *tmp, bool grouped, tn_tensor *x, tn_tensor *y) {
     if (!x || !y || !grouped || size_at(x, 3) == size_at(y, 3))
         return tni_own(tmp, tni_matmul(x, y));
@@ -137,8 +137,9 @@ static tn_status check_mask(const attention *a, const tn_tensor *scores) {
                     tni_shape_text(scores->view.rank, scores->sizes, text[1]));
 }
 
-/* The scores with the mask on them; *out_dead: the rows that it leaves no key, or NULL. Their own scores
- * stay, which are numbers and have derivatives; what comes of them is replaced at the end. */
+/* The scores with the mask on them; *out_dead: the rows that it leaves no key, or NULL. Their
+ * own scores stay, which are numbers and have derivatives; what comes of them is replaced at the
+ * end. */
 static tn_tensor *masked(const attention *a, tni_temps *tmp, tn_tensor *scores,
                          tn_tensor **out_dead) {
     if (!scores || (!a->mask && !a->causal))
@@ -164,7 +165,8 @@ static tn_tensor *masked(const attention *a, tni_temps *tmp, tn_tensor *scores,
     return tni_then(tmp, tni_add(scores, added, tn_int(1)), scores);
 }
 
-/* scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) */
+/* scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale,
+ * enable_gqa) */
 tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *rets) {
     attention a = {.query = tni_arg_tensor(&args[0]),
                    .key = tni_arg_tensor(&args[1]),

@@ -1,6 +1,6 @@
-/* einsum: sums of products, told by subscripts. Operands are contracted two by two, each time as one product
- * of matrices where something is summed, and as a pointwise product where nothing is. All of it is other
- * operators, and autograd looks through them. */
+/* einsum: sums of products, told by subscripts. Operands are contracted two by two, each time as
+ * one product of matrices where something is summed, and as a pointwise product where nothing
+ * is. All of it is other operators, and autograd looks through them. */
 #include "base/alloc.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
@@ -257,8 +257,8 @@ static operand without_ones(tni_temps *tmp, operand x, const operand *y, uint32_
     return x;
 }
 
-/* What two operands have in common and apart: [both.., x alone.., y alone..] is what comes of them, and
- * `inner` is summed. */
+/* What two operands have in common and apart: [both.., x alone.., y alone..] is what comes of
+ * them, and `inner` is summed. */
 typedef struct sides {
     labels both, inner, x, y;
 } sides;
@@ -300,7 +300,8 @@ static tn_tensor *as_batch(tni_temps *tmp, const operand *o, const labels *first
                                              product_of(o, third))));
 }
 
-/* x with its dimensions `first` and `second`, and `before` or `after` of size 1 round the second. */
+/* x with its dimensions `first` and `second`, and `before` or `after` of size 1 round the
+ * second. */
 static tn_tensor *spaced(tni_temps *tmp, const operand *o, const labels *first,
                          const labels *second, int32_t before, int32_t after) {
     labels order = *first;

@@ -1,6 +1,6 @@
-/* Recurrent cells, and layers of them: networks with a memory. Everything is other operators, and autograd
- * looks through them. What the input says is one product for all steps; a step has the product of its
- * state alone. Halves pass through as f32 and are rounded in the results. */
+/* Recurrent cells, and layers of them: networks with a memory. Everything is other operators,
+ * and autograd looks through them. What the input says is one product for all steps; a step has
+ * the product of its state alone. Halves pass through as f32 and are rounded in the results. */
 #include "base/alloc.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
@@ -24,16 +24,16 @@ typedef struct state {
     tn_tensor *h, *c; /* [N, state]; of an LSTM [N, hidden], else NULL */
 } state;
 
+/* Of no matter where there was no memory for weights in f32. */
 static int64_t hidden_of(mode kind, const weights *w) {
-    return w->w_hh->sizes[0] / gates_of(kind);
+    return w->w_hh ? w->w_hh->sizes[0] / gates_of(kind) : 0;
 }
 
 /* ---- what is given ----------------------------------------------------------------------- */
 
-/* Integers are for steps that stay among them, or end there. */
-static tn_status check_input(const char *call, const tn_tensor *input, bool has_integers) {
+static tn_status check_input(const char *call, const tn_tensor *input) {
     tn_dtype dtype = input->view.dtype;
-    if (tni_is_float(dtype) || (has_integers && dtype != TN_BOOL))
+    if (tni_is_float(dtype))
         return TN_OK;
     return tni_fail(TN_ERR_DTYPE, "%s: input is %s; it must be floating, cast with tn_to_dtype",
                     call, tn_dtype_name(dtype));
@@ -104,8 +104,8 @@ static tn_tensor *narrowed(tni_temps *tmp, tn_tensor *t, const tn_tensor *input)
 
 /* ---- one step ---------------------------------------------------------------------------- */
 
-/* What the input says, [..., gates * hidden]: all that does not depend on the state. The gates of a GRU
- * keep apart what comes of its state, which is multiplied by one of them. */
+/* What the input says, [..., gates * hidden]: all that does not depend on the state. The gates
+ * of a GRU keep apart what comes of its state, which is multiplied by one of them. */
 static tn_tensor *of_input(tni_temps *tmp, mode kind, const weights *w, tn_tensor *input) {
     tn_tensor *x = tni_own(tmp, tni_linear(input, w->w_ih, w->b_ih));
     return kind == GRU || w->b_hh == TN_NONE ? x : tni_then(tmp, tni_add(x, w->b_hh, tn_int(1)), x);
@@ -168,7 +168,7 @@ static tn_status check_cell(const char *call, mode kind, const tn_tensor *input,
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, features], but has shape %s", call,
                         tni_shape_text(input->view.rank, input->sizes, text));
     tn_dtype dtype = input->view.dtype;
-    tn_status status = check_input(call, input, kind == RNN_TANH || kind == RNN_RELU);
+    tn_status status = check_input(call, input);
     if (status == TN_OK)
         status = check_weights(call, kind, w, dtype, input->sizes[1]);
     if (status != TN_OK)
@@ -233,7 +233,8 @@ typedef struct layers {
     bool has_biases, has_projections, batch_first;
 } layers;
 
-/* NAME.input(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) */
+/* NAME.input(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+ * batch_first) */
 static tn_status read_layers(layers *l, const tn_cell *args) {
     uint32_t n_hx, n_params;
     char text[TNI_SHAPE_TEXT];
@@ -295,7 +296,7 @@ static weights weights_at(const layers *l, int64_t at) {
 
 static tn_status check_layers(const layers *l) {
     tn_dtype dtype = l->input->view.dtype;
-    tn_status status = check_input(l->call, l->input, l->kind == RNN_RELU);
+    tn_status status = check_input(l->call, l->input);
     int64_t in = l->input->sizes[2], n = l->n_layers * l->n_directions;
     int64_t size = l->s.h->sizes[2], hidden = l->s.c ? l->s.c->sizes[2] : size;
     for (int64_t i = 0; i < n && status == TN_OK; i++) {
@@ -317,8 +318,8 @@ static tn_status check_layers(const layers *l) {
                : status;
 }
 
-/* All steps of x [steps, N, in] in one direction: the states after each, [steps, N, state], and in *s the
- * last. Owned by the list; NULL with an error. */
+/* All steps of x [steps, N, in] in one direction: the states after each, [steps, N, state], and
+ * in *s the last. Owned by the list; NULL with an error. */
 static tn_tensor *run_direction(const layers *l, tni_temps *tmp, int64_t at, tn_tensor *x,
                                 bool backwards, state *s) {
     tni_temps inner = {0};

@@ -138,7 +138,7 @@ def known_size(x):
     return torch.where(x.isfinite(), x.abs(), 0)
 
 
-FLOATING = ("embedding_dense_backward", "convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
+FLOATING = ("rnn_tanh_cell", "rnn_relu_cell", "rnn_relu", "embedding_dense_backward", "convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward", "upsample_bilinear2d", "upsample_bicubic2d",
             "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward",

@@ -120,6 +120,18 @@ def alike(x, other):
     return x.to(dtype), torch.full((), other, dtype=dtype)
 
 
+def ctc_loss(x, targets, steps, lengths, blank, reduction, zero_infinity):
+    """With the derivative by log_probs, where PyTorch has that by what log_softmax makes them of: it adds the
+    probabilities, which take away nothing from a sum that log_softmax holds at 1."""
+    loss = aten.ctc_loss.IntList(x, targets, steps, lengths, blank, 0, zero_infinity)
+    batch = x if x.dim() == 3 else x.unsqueeze(1)
+    sums = torch.stack([batch[:n, i].exp().sum() for i, n in enumerate(steps)]).reshape(loss.shape)
+    loss = loss - torch.where(loss.detach() == 0, 0, sums - sums.detach())
+    if reduction == "mean":
+        loss = loss / torch.tensor(lengths).clamp(min=1).reshape(loss.shape)
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
 CALLS = {
     "to": lambda x, dtype, device, copy: x.to(dtype or x.dtype, copy=True),
     "to.dtype": lambda x, dtype: x.to(dtype),
@@ -189,6 +201,17 @@ CALLS = {
         torch.searchsorted(seq, x, out_int32=narrow, right=right, sorter=sorter),
     "histc": lambda x, bins, low, high: torch.histc(x, bins, low, high),
     "std_mean": lambda x, dim, unbiased, keepdim: torch.std_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
+    "ctc_loss.IntList": ctc_loss,
+    "normalize": lambda x, p, dim, eps: F.normalize(x, p, dim, eps),
+    "cosine_embedding_loss": lambda x, y, t, margin, how: F.cosine_embedding_loss(x, y, t, margin, reduction=how),
+    "margin_ranking_loss": lambda x, y, t, margin, how: F.margin_ranking_loss(x, y, t, margin, reduction=how),
+    "triplet_margin_loss": lambda a, x, y, margin, p, eps, swap, how:
+        F.triplet_margin_loss(a, x, y, margin, p, eps, swap, reduction=how),
+    "multi_margin_loss": lambda x, t, p, margin, weight, how:
+        F.multi_margin_loss(x, t, p, margin, weight, reduction=how),
+    "multilabel_margin_loss": lambda x, t, how: F.multilabel_margin_loss(x, t, reduction=how),
+    "gaussian_nll_loss": lambda x, t, var, full, eps, how:
+        F.gaussian_nll_loss(x, t, var, full, eps, how),
     "var_mean": lambda x, dim, unbiased, keepdim: torch.var_mean(x, dim, unbiased=unbiased, keepdim=keepdim),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),

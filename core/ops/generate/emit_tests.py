@@ -93,7 +93,7 @@ def can_grow(op):
     """Do the sample's tensors still fit each other, and the other arguments, when every size above 1 is
     multiplied? Not where an argument tells a shape, or a part of one."""
     tells = ("size", "shape", "groups", "sizes", "input_size", "weight_size", "normalized_shape", "stride",
-             "num_layers")
+             "num_layers", "target_lengths")
     return op.kind != "view" and not any(a.name in tells for a in op.functional.args) \
         and op.functional.base not in ("prod", "prod_", "uniform_", "normal_", "grid_sampler_2d")
 
