@@ -20,8 +20,9 @@
  * others that were kept. A struct of zeros can be finished, visited and initialised again. Results
  * belong to the scope.
  *
- * Errors: an init returns a status and leaves zeros on failure. A forward returns NULL; a NULL
- * input passes through. Messages name the module, once a visitor has been there.
+ * Errors: an init returns a status and leaves zeros on failure; finish(NULL) does nothing. A
+ * forward returns NULL; a NULL input passes through. Messages name the module, once a visitor has
+ * been there.
  *
  * Threads: forward of one module in several threads is safe where it writes nothing, which batch
  * norm in training does. Whatever visits also writes the modules' names: one thread.
