@@ -68,9 +68,9 @@ tn_status tn_nn_conv_init(tn_nn_conv *m, const tn_nn_conv_options *options, tn_d
 }
 
 tn_tensor *tn_nn_conv_forward(const tn_nn_conv *m, tn_tensor *x) {
-    const tn_nn_conv_options *o = &m->options;
     if (!TNN_READY("tn_nn_conv_forward", m, m->weight, x))
         return NULL;
+    const tn_nn_conv_options *o = &m->options;
     if (tn_rank(x) != m->n_dims + 2 || tn_size(x, 1) != o->in_channels) {
         tn_fail(TN_ERR_SHAPE,
                 "tn_nn_conv_forward: %s: the input is %s; it must be [N, %" PRId64 ", %s], of"
