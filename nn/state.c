@@ -24,10 +24,12 @@ static tn_status add_tensor(const tn_nn_entry *entry, void *user) {
             return tn_fail(TN_ERR_OUT_OF_MEMORY, "tn_nn_state_save: no memory for the list");
         s->tensors = grown;
     }
-    char *name = strdup(entry->name);
-    if (!name)
+    tn_named_tensor *next = &s->tensors[s->n];
+    next->tensor = *entry->tensor;
+    next->name = strdup(entry->name);
+    if (!next->name)
         return tn_fail(TN_ERR_OUT_OF_MEMORY, "tn_nn_state_save: no memory for a name");
-    s->tensors[s->n++] = (tn_named_tensor){name, *entry->tensor};
+    s->n++;
     return TN_OK;
 }
 

@@ -10,6 +10,8 @@
 /* ---- names ------------------------------------------------------------------------------- */
 
 void tn_nn_enter(tn_nn_visitor *v, const char *format, ...) {
+    if (!v)
+        return;
     /* What is too deep is counted all the same, for its leave. */
     int depth = v->depth++;
     if (depth >= TNN_DEPTH) {
@@ -42,14 +44,14 @@ void tn_nn_enter(tn_nn_visitor *v, const char *format, ...) {
 }
 
 void tn_nn_leave(tn_nn_visitor *v) {
-    if (v->depth > 0 && --v->depth < TNN_DEPTH) {
+    if (v && v->depth > 0 && --v->depth < TNN_DEPTH) {
         v->length = v->marks[v->depth];
         v->path[v->length] = 0;
     }
 }
 
 void tn_nn_visit_module(tn_nn_visitor *v, tn_nn_module *module) {
-    if (v->status != TN_OK)
+    if (!v || !module || v->status != TN_OK)
         return;
     if (v->training)
         module->training = *v->training;
@@ -63,12 +65,24 @@ void tn_nn_visit_module(tn_nn_visitor *v, tn_nn_module *module) {
     module->name[n - skipped] = 0;
 }
 
+bool tnn_enter_module(tn_nn_visitor *v, const char *name, tn_nn_module *module) {
+    if (v && v->status == TN_OK && (!name || !module))
+        v->status =
+            tn_fail(TN_ERR_INVALID_ARGUMENT,
+                    "the visit of a module in '%s': the module or its name is NULL", v->path);
+    if (!v || !name || !module)
+        return false;
+    tn_nn_enter(v, "%s", name);
+    tn_nn_visit_module(v, module);
+    return true;
+}
+
 /* ---- tensors ----------------------------------------------------------------------------- */
 
 static void visit_tensor(tn_nn_visitor *v, const char *name, tn_tensor **slot, bool is_parameter) {
-    if (v->status != TN_OK || !v->fn || !*slot)
+    if (!v || !slot || v->status != TN_OK || !v->fn || !*slot)
         return;
-    tn_nn_enter(v, "%s", name);
+    tn_nn_enter(v, "%s", name ? name : "");
     if (v->status == TN_OK) {
         if (v->length)
             v->path[v->length - 1] = 0;

@@ -3,6 +3,7 @@
 #define TNI_NN_VISITOR_H
 
 #include <stddef.h>
+#include <string.h>
 #include <tenon/nn.h>
 
 enum { TNN_PATH_BYTES = 512, TNN_DEPTH = 32 };
@@ -18,12 +19,19 @@ struct tn_nn_visitor {
     char path[TNN_PATH_BYTES]; /* "blocks.0.norm1." */
 };
 
-/* Runs one through a module's own visit, which drops its tensors. */
+/* Drops the tensors of a module by its own visit, and leaves zeros; NULL does nothing. */
 #define TNN_FINISH(visit, m) \
     do { \
         tn_nn_visitor tnn_v = tnn_dropping(); \
-        visit(m, "", &tnn_v); \
+        if (m) { \
+            visit(m, "", &tnn_v); \
+            memset(m, 0, sizeof *(m)); \
+        } \
     } while (0)
 tn_nn_visitor tnn_dropping(void);
+
+/* Enters a module and gives it name and mode; false, to be followed by no leave, where something is
+ * NULL, which is an error of the visit. */
+bool tnn_enter_module(tn_nn_visitor *v, const char *name, tn_nn_module *module);
 
 #endif

@@ -53,7 +53,7 @@ static tn_tensor *or_none(tn_tensor *t) {
 }
 
 tn_tensor *tn_nn_batch_norm_forward(tn_nn_batch_norm *m, tn_tensor *x) {
-    if (!tnn_ready("tn_nn_batch_norm_forward", &m->module, m->num_features > 0, x))
+    if (!TNN_READY("tn_nn_batch_norm_forward", m, m->num_features > 0, x))
         return NULL;
     if (tn_rank(x) < 2 || tn_size(x, 1) != m->num_features) {
         tn_fail(TN_ERR_SHAPE,
@@ -72,8 +72,8 @@ tn_tensor *tn_nn_batch_norm_forward(tn_nn_batch_norm *m, tn_tensor *x) {
 }
 
 void tn_nn_batch_norm_visit(tn_nn_batch_norm *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_visit_parameter(v, "bias", &m->bias);
     tn_nn_visit_buffer(v, "running_mean", &m->running_mean);
@@ -84,5 +84,4 @@ void tn_nn_batch_norm_visit(tn_nn_batch_norm *m, const char *name, tn_nn_visitor
 
 void tn_nn_batch_norm_finish(tn_nn_batch_norm *m) {
     TNN_FINISH(tn_nn_batch_norm_visit, m);
-    *m = (tn_nn_batch_norm){0};
 }

@@ -68,9 +68,9 @@ tn_status tn_nn_conv_init(tn_nn_conv *m, const tn_nn_conv_options *options, tn_d
 }
 
 tn_tensor *tn_nn_conv_forward(const tn_nn_conv *m, tn_tensor *x) {
-    const tn_nn_conv_options *o = &m->options;
-    if (!tnn_ready("tn_nn_conv_forward", &m->module, m->weight, x))
+    if (!TNN_READY("tn_nn_conv_forward", m, m->weight, x))
         return NULL;
+    const tn_nn_conv_options *o = &m->options;
     if (tn_rank(x) != m->n_dims + 2 || tn_size(x, 1) != o->in_channels) {
         tn_fail(TN_ERR_SHAPE,
                 "tn_nn_conv_forward: %s: the input is %s; it must be [N, %" PRId64 ", %s], of"
@@ -96,8 +96,8 @@ tn_tensor *tn_nn_conv_forward(const tn_nn_conv *m, tn_tensor *x) {
 }
 
 void tn_nn_conv_visit(tn_nn_conv *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_visit_parameter(v, "bias", &m->bias);
     tn_nn_leave(v);
@@ -105,5 +105,4 @@ void tn_nn_conv_visit(tn_nn_conv *m, const char *name, tn_nn_visitor *v) {
 
 void tn_nn_conv_finish(tn_nn_conv *m) {
     TNN_FINISH(tn_nn_conv_visit, m);
-    *m = (tn_nn_conv){0};
 }

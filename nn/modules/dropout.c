@@ -14,18 +14,18 @@ tn_status tn_nn_dropout_init(tn_nn_dropout *m, const tn_nn_dropout_options *o) {
 }
 
 tn_tensor *tn_nn_dropout_forward(const tn_nn_dropout *m, tn_tensor *x) {
-    if (!tnn_ready("tn_nn_dropout_forward", &m->module, true, x))
+    if (!TNN_READY("tn_nn_dropout_forward", m, true, x))
         return NULL;
     bool clear = tnn_error_is_clear();
     return m->p > 0 ? tnn_named(&m->module, clear, tn_dropout(x, m->p, m->module.training)) : x;
 }
 
 void tn_nn_dropout_visit(tn_nn_dropout *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_leave(v);
 }
 
 void tn_nn_dropout_finish(tn_nn_dropout *m) {
-    *m = (tn_nn_dropout){0};
+    TNN_FINISH(tn_nn_dropout_visit, m);
 }

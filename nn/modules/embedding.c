@@ -38,20 +38,19 @@ tn_status tn_nn_embedding_init(tn_nn_embedding *m, const tn_nn_embedding_options
 }
 
 tn_tensor *tn_nn_embedding_forward(const tn_nn_embedding *m, tn_tensor *indices) {
-    if (!tnn_ready("tn_nn_embedding_forward", &m->module, m->weight, indices))
+    if (!TNN_READY("tn_nn_embedding_forward", m, m->weight, indices))
         return NULL;
     bool clear = tnn_error_is_clear();
     return tnn_named(&m->module, clear, tn_embedding(m->weight, indices, m->padding_idx));
 }
 
 void tn_nn_embedding_visit(tn_nn_embedding *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_leave(v);
 }
 
 void tn_nn_embedding_finish(tn_nn_embedding *m) {
     TNN_FINISH(tn_nn_embedding_visit, m);
-    *m = (tn_nn_embedding){0};
 }

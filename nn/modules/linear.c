@@ -27,7 +27,7 @@ tn_status tn_nn_linear_init(tn_nn_linear *m, const tn_nn_linear_options *o, tn_d
 }
 
 tn_tensor *tn_nn_linear_forward(const tn_nn_linear *m, tn_tensor *x) {
-    if (!tnn_ready("tn_nn_linear_forward", &m->module, m->weight, x))
+    if (!TNN_READY("tn_nn_linear_forward", m, m->weight, x))
         return NULL;
     if (tn_rank(x) < 1 || tn_size(x, -1) != m->in_features) {
         tn_fail(TN_ERR_SHAPE,
@@ -41,8 +41,8 @@ tn_tensor *tn_nn_linear_forward(const tn_nn_linear *m, tn_tensor *x) {
 }
 
 void tn_nn_linear_visit(tn_nn_linear *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_visit_parameter(v, "bias", &m->bias);
     tn_nn_leave(v);
@@ -50,5 +50,4 @@ void tn_nn_linear_visit(tn_nn_linear *m, const char *name, tn_nn_visitor *v) {
 
 void tn_nn_linear_finish(tn_nn_linear *m) {
     TNN_FINISH(tn_nn_linear_visit, m);
-    *m = (tn_nn_linear){0};
 }

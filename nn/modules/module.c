@@ -38,10 +38,12 @@ tnn_text tnn_shape(const tn_tensor *t) {
 bool tnn_ready(const char *call, const tn_nn_module *module, bool has_weight, const tn_tensor *x) {
     if (!x)
         return false;
-    if (!has_weight || x == TN_NONE)
+    if (!module)
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: the module is NULL", call);
+    else if (!has_weight || x == TN_NONE)
         tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s: %s", call, tnn_name(module),
                 has_weight ? "the input is TN_NONE" : "it has no weight; initialise it before");
-    return has_weight && x != TN_NONE;
+    return module && has_weight && x != TN_NONE;
 }
 
 bool tnn_error_is_clear(void) {

@@ -27,8 +27,10 @@ typedef struct tnn_text {
 } tnn_text;
 tnn_text tnn_shape(const tn_tensor *t);
 
-/* Can the module compute x? false without an error for NULL; false with one where the module has no
- * weight. */
+/* Can the module compute x? false without an error where x is NULL; with one where the module is,
+ * or has no weight. */
+#define TNN_READY(call, m, has_weight, x) \
+    tnn_ready(call, (m) ? &(m)->module : NULL, (m) && (has_weight), x)
 bool tnn_ready(const char *call, const tn_nn_module *module, bool has_weight, const tn_tensor *x);
 
 /* x, to be tried as the input of operators, whose error is to name the module: after a failure

@@ -74,8 +74,8 @@ static bool check_input(const tn_nn_multihead_attention *m, const char *name, co
 tn_tensor *tn_nn_multihead_attention_forward(const tn_nn_multihead_attention *m, tn_tensor *query,
                                              tn_tensor *key, tn_tensor *value, tn_tensor *mask) {
     static const char call[] = "tn_nn_multihead_attention_forward";
-    if (!mask || !tnn_ready(call, &m->module, m->in_proj_weight, query) ||
-        !tnn_ready(call, &m->module, true, key) || !tnn_ready(call, &m->module, true, value))
+    if (!mask || !TNN_READY(call, m, m->in_proj_weight, query) || !TNN_READY(call, m, true, key) ||
+        !TNN_READY(call, m, true, value))
         return NULL;
     if (!check_input(m, "query", query) || !check_input(m, "key", key) ||
         !check_input(m, "value", value))
@@ -91,8 +91,8 @@ tn_tensor *tn_nn_multihead_attention_forward(const tn_nn_multihead_attention *m,
 
 void tn_nn_multihead_attention_visit(tn_nn_multihead_attention *m, const char *name,
                                      tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "in_proj_weight", &m->in_proj_weight);
     tn_nn_visit_parameter(v, "in_proj_bias", &m->in_proj_bias);
     tn_nn_linear_visit(&m->out_proj, "out_proj", v);
@@ -101,5 +101,4 @@ void tn_nn_multihead_attention_visit(tn_nn_multihead_attention *m, const char *n
 
 void tn_nn_multihead_attention_finish(tn_nn_multihead_attention *m) {
     TNN_FINISH(tn_nn_multihead_attention_visit, m);
-    *m = (tn_nn_multihead_attention){0};
 }

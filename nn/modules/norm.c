@@ -64,7 +64,7 @@ tn_status tn_nn_layer_norm_init(tn_nn_layer_norm *m, const tn_nn_layer_norm_opti
 
 tn_tensor *tn_nn_layer_norm_forward(const tn_nn_layer_norm *m, tn_tensor *x) {
     static const char call[] = "tn_nn_layer_norm_forward";
-    if (!tnn_ready(call, &m->module, m->n_dims > 0, x) ||
+    if (!TNN_READY(call, m, m->n_dims > 0, x) ||
         !check_input(call, &m->module, x, m->normalized_shape, m->n_dims))
         return NULL;
     bool clear = tnn_error_is_clear();
@@ -75,8 +75,8 @@ tn_tensor *tn_nn_layer_norm_forward(const tn_nn_layer_norm *m, tn_tensor *x) {
 }
 
 void tn_nn_layer_norm_visit(tn_nn_layer_norm *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_visit_parameter(v, "bias", &m->bias);
     tn_nn_leave(v);
@@ -84,7 +84,6 @@ void tn_nn_layer_norm_visit(tn_nn_layer_norm *m, const char *name, tn_nn_visitor
 
 void tn_nn_layer_norm_finish(tn_nn_layer_norm *m) {
     TNN_FINISH(tn_nn_layer_norm_visit, m);
-    *m = (tn_nn_layer_norm){0};
 }
 
 /* ---- root mean square norm --------------------------------------------------------------- */
@@ -111,7 +110,7 @@ tn_status tn_nn_rms_norm_init(tn_nn_rms_norm *m, const tn_nn_rms_norm_options *o
 
 tn_tensor *tn_nn_rms_norm_forward(const tn_nn_rms_norm *m, tn_tensor *x) {
     static const char call[] = "tn_nn_rms_norm_forward";
-    if (!tnn_ready(call, &m->module, m->n_dims > 0, x) ||
+    if (!TNN_READY(call, m, m->n_dims > 0, x) ||
         !check_input(call, &m->module, x, m->normalized_shape, m->n_dims))
         return NULL;
     bool clear = tnn_error_is_clear();
@@ -122,13 +121,12 @@ tn_tensor *tn_nn_rms_norm_forward(const tn_nn_rms_norm *m, tn_tensor *x) {
 }
 
 void tn_nn_rms_norm_visit(tn_nn_rms_norm *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_visit_parameter(v, "weight", &m->weight);
     tn_nn_leave(v);
 }
 
 void tn_nn_rms_norm_finish(tn_nn_rms_norm *m) {
     TNN_FINISH(tn_nn_rms_norm_visit, m);
-    *m = (tn_nn_rms_norm){0};
 }

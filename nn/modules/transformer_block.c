@@ -65,6 +65,8 @@ static tn_tensor *feed_forward(const tn_nn_transformer_block *m, tn_tensor *x) {
 
 tn_tensor *tn_nn_transformer_block_forward(const tn_nn_transformer_block *m, tn_tensor *x,
                                            tn_tensor *mask) {
+    if (!TNN_READY("tn_nn_transformer_block_forward", m, m->linear1.weight, x))
+        return NULL;
     if (m->norm_first) {
         x = tn_add(x, attend(m, tn_nn_layer_norm_forward(&m->norm1, x), mask));
         return tn_add(x, feed_forward(m, tn_nn_layer_norm_forward(&m->norm2, x)));
@@ -74,8 +76,8 @@ tn_tensor *tn_nn_transformer_block_forward(const tn_nn_transformer_block *m, tn_
 }
 
 void tn_nn_transformer_block_visit(tn_nn_transformer_block *m, const char *name, tn_nn_visitor *v) {
-    tn_nn_enter(v, "%s", name);
-    tn_nn_visit_module(v, &m->module);
+    if (!tnn_enter_module(v, name, m ? &m->module : NULL))
+        return;
     tn_nn_multihead_attention_visit(&m->self_attn, "self_attn", v);
     tn_nn_linear_visit(&m->linear1, "linear1", v);
     tn_nn_linear_visit(&m->linear2, "linear2", v);
@@ -89,5 +91,4 @@ void tn_nn_transformer_block_visit(tn_nn_transformer_block *m, const char *name,
 
 void tn_nn_transformer_block_finish(tn_nn_transformer_block *m) {
     TNN_FINISH(tn_nn_transformer_block_visit, m);
-    *m = (tn_nn_transformer_block){0};
 }

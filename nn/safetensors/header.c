@@ -189,7 +189,8 @@ tn_status tnn_header_parse(tnn_header *out, const char *path, const char *text, 
                        OPEN "its header does not start with '{'; it is no safetensors file", path);
     json_error_t error;
     out->json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    /* Without memory jansson says nothing, or, inside a word, that the word is wrong. */
+    /* Without memory jansson says nothing, or, inside a word, that the word is wrong; one that is
+     * longer than all before may lack a byte (jansson's issue 362, open in 2.14). */
     if (!out->json && error.text[0] == 0)
         return tn_fail(TN_ERR_OUT_OF_MEMORY, OPEN "no memory for its header", path);
     if (!out->json)

@@ -12,7 +12,7 @@
 #include <tenon/safetensors.h>
 #include <unistd.h>
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #error \
     "safetensors files are little-endian, and tensors have the host's order: swap in read and write"
 #endif

@@ -127,15 +127,15 @@ static tn_status header_text(const char *path, const item *items, uint64_t n,
                              const tn_key_value *metadata, uint64_t n_metadata, char **out) {
     json_t *header = json_object();
     tn_status status = put_metadata(header, path, metadata, n_metadata);
-    uint64_t at = 0;
+    json_int_t at = 0;
     for (uint64_t i = 0; i < n && status == TN_OK; i++) {
         const item *it = &items[i];
+        json_int_t end = at + (json_int_t)it->bytes;
         /* Without memory for a part json_pack frees the others. */
         json_t *about = json_pack("{s:s, s:o, s:[I, I]}", "dtype", it->dtype->name, "shape",
-                                  shape_of(it->tensor), "data_offsets", (json_int_t)at,
-                                  (json_int_t)(at + it->bytes));
+                                  shape_of(it->tensor), "data_offsets", at, end);
         status = put(header, path, it->name, about);
-        at += it->bytes;
+        at = end;
     }
     *out = status == TN_OK ? json_dumps(header, JSON_COMPACT) : NULL;
     if (!*out && status == TN_OK)

@@ -347,6 +347,31 @@ static void wrong_shapes_are_refused_and_name_the_module(void **state) {
     tn_nn_multihead_attention_finish(&attention);
 }
 
+static void visit_null(void *model, tn_nn_visitor *v) {
+    tn_nn_linear_visit(NULL, "it", v);
+}
+
+static void null_is_refused_and_finished(void **state) {
+    tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3, 4), 1);
+    assert_fails(tn_nn_linear_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "linear_forward", "NULL");
+    assert_fails(tn_nn_conv_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_embedding_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_layer_norm_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_rms_norm_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_batch_norm_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_dropout_forward(NULL, x), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(attend(NULL, x, TN_NONE), TN_ERR_INVALID_ARGUMENT, "NULL");
+    assert_fails(tn_nn_transformer_block_forward(NULL, x, TN_NONE), TN_ERR_INVALID_ARGUMENT,
+                 "NULL");
+    assert_int_equal(tn_nn_train(x, visit_null, true), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "the module or its name is NULL", NULL);
+    assert_int_equal(tn_nn_linear_init(NULL, LINEAR(1, 1), dev, TN_F32), TN_ERR_INVALID_ARGUMENT);
+    tn_error_clear();
+    tn_nn_linear_finish(NULL);
+    tn_nn_dropout_finish(NULL);
+    tn_nn_transformer_block_finish(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(linear_is_of_pytorchs_bounds_and_shape),
@@ -359,6 +384,7 @@ int main(void) {
         OPS_TEST(attention_is_that_of_the_formula),
         OPS_TEST(masks_hide_keys),
         OPS_TEST(a_transformer_block_computes_with_all_of_its_parameters),
+        OPS_TEST(null_is_refused_and_finished),
         OPS_TEST(options_that_cannot_work_are_refused),
         OPS_TEST(wrong_shapes_are_refused_and_name_the_module),
     };

@@ -15,12 +15,14 @@
  * so that a state of the same modules fits both ways. Options that are left out, zero, are the
  * defaults.
  *
- * Ownership: the struct is the program's and may be moved: nothing points into it. Parameters and buffers are references that the module
- * holds from its init to its finish; they may be replaced by others that were kept. A struct of
- * zeros can be finished, visited and initialised again. Results belong to the scope.
+ * Ownership: the struct is the program's and may be moved: nothing points into it. Parameters and
+ * buffers are references that the module holds from its init to its finish; they may be replaced by
+ * others that were kept. A struct of zeros can be finished, visited and initialised again. Results
+ * belong to the scope.
  *
- * Errors: an init returns a status and leaves zeros on failure. A forward returns NULL; a NULL
- * input passes through. Messages name the module, once a visitor has been there.
+ * Errors: an init returns a status and leaves zeros on failure; finish(NULL) does nothing. A
+ * forward returns NULL; a NULL input passes through. Messages name the module, once a visitor has
+ * been there.
  *
  * Threads: forward of one module in several threads is safe where it writes nothing, which batch
  * norm in training does. Whatever visits also writes the modules' names: one thread.
