@@ -170,6 +170,16 @@ tn_status tni_run_block_diag(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, all);
 }
 
+/* How many elements of a matrix lie on or above a diagonal: whole rows, then each one less. */
+static int64_t above(int64_t rows, int64_t columns, int64_t offset) {
+    int64_t last = columns - offset < rows ? columns - offset : rows;
+    int64_t whole = offset > 0 ? 0 : 1 - offset < last ? 1 - offset : last;
+    if (last <= 0 || columns == 0)
+        return 0;
+    return whole * columns +
+           (last - whole) * (columns - whole - offset + columns - (last - 1) - offset) / 2;
+}
+
 /* The rows and columns of the elements at or above (below) a diagonal of a matrix. */
 static tn_status triangle_indices(const char *call, const tn_cell *args, tn_cell *rets,
                                   bool lower) {
@@ -185,38 +195,30 @@ static tn_status triangle_indices(const char *call, const tn_cell *args, tn_cell
     if (dtype != TN_I64 && dtype != TN_I32)
         return tni_fail(TN_ERR_DTYPE, "%s: dtype is %s; it must be i64 or i32", call,
                         tn_dtype_name(dtype));
-    /* beyond the corners every diagonal is the same; row i has columns [from, to) */
+    /* beyond the corners every diagonal is the same */
     offset = offset < -rows - 1 ? -rows - 1 : offset > columns + 1 ? columns + 1 : offset;
     tni_temps tmp = {0};
     tn_tensor *nothing = tni_own(&tmp, tni_empty(TN_SHAPE(2, 0), dtype, tni_arg_device(&args[4])));
     if (!nothing)
         return tni_temps_return(&tmp, NULL, rets);
-    for (int pass = 0; pass < 2; pass++) {
-        int64_t *table = NULL, at = 0;
-        if (pass == 1 && n == 0)
-            return tni_temps_return(&tmp, nothing, rets);
-        if (pass == 1 && !(table = tni_new_table(nothing->device, TN_I64, 2 * n, sizeof *table)))
-            return tni_temps_return(&tmp, NULL, rets);
-        for (int64_t i = 0; i < rows; i++) {
-            int64_t edge = lower ? i + offset + 1 : i + offset;
-            edge = edge < 0 ? 0 : edge > columns ? columns : edge;
-            int64_t from = lower ? 0 : edge, to = lower ? edge : columns;
-            if (pass == 0)
-                n += to - from;
-            for (int64_t j = from; pass == 1 && j < to; j++, at++) {
-                table[at] = i;
-                table[n + at] = j;
-            }
-        }
-        if (pass == 1) {
-            tn_tensor *places = tni_own(&tmp, tni_table(nothing->device, TN_I64, TN_SHAPE(2, n),
-                                                        table, 2 * (uint64_t)n * sizeof *table));
-            tni_free(table);
-            return tni_temps_return(
-                &tmp, places ? tni_own(&tmp, tni_to_dtype(places, dtype)) : NULL, rets);
+    n = lower ? rows * columns - above(rows, columns, offset + 1) : above(rows, columns, offset);
+    if (n == 0)
+        return tni_temps_return(&tmp, nothing, rets);
+    int64_t *table = tni_new_table(nothing->device, TN_I64, 2 * n, sizeof *table), at = 0;
+    if (!table)
+        return tni_temps_return(&tmp, NULL, rets);
+    for (int64_t i = lower && offset < 0 ? -offset : 0; at < n; i++) {
+        int64_t edge = lower ? i + offset + 1 : i + offset;
+        edge = edge < 0 ? 0 : edge > columns ? columns : edge;
+        for (int64_t j = lower ? 0 : edge; j < (lower ? edge : columns); j++, at++) {
+            table[at] = i;
+            table[n + at] = j;
         }
     }
-    return tni_temps_return(&tmp, NULL, rets);
+    tn_tensor *places = tni_own(&tmp, tni_table(nothing->device, TN_I64, TN_SHAPE(2, n), table,
+                                                2 * (uint64_t)n * sizeof *table));
+    tni_free(table);
+    return tni_temps_return(&tmp, places ? tni_own(&tmp, tni_to_dtype(places, dtype)) : NULL, rets);
 }
 
 tn_status tni_run_triu_indices(const tn_cell *args, tn_cell *rets) {
