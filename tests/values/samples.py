@@ -265,7 +265,7 @@ EXTRA = {
     "linalg_cross": ["f(5, 3), f(5, 3)", "f(3), f(3)", "f(3, 4), f(3, 4), 0", "f(2, 1, 3), f(1, 4, 3)", "f(0, 3), f(0, 3)"],
     "cross": ["f(5, 3), f(5, 3)", "f(3, 3), f(3, 3)", "f(4, 3, 3), f(4, 3, 3), -1"],
     "cummax": ALONG, "cummin": ALONG,
-    "logcumsumexp": [a for a in ALONG if "strewn" not in a],  # PyTorch's gradient is lost at the largest numbers
+    "logcumsumexp": [a for a in ALONG if "strewn" not in a and "special" not in a],  # PyTorch's gradient is lost at the largest numbers
     "diff": ["f(3, 5), 0", "f(3, 5), 3, 1", "f(3, 5), 7", "f(0, 3), 1, 0", "f(5)", "f(1, 4), 1, 0", "f(4), 1, -1, f(2)", "f(4), 2, 0, None, f(3)",
              "special(9)", "f(131), 2"],
     "std_mean": ["f(3, 5, 7), (1,)", "f(3, 5, 7), (-1, 0), False", "f(131)", "f(4, 1), (0,), True, True"],
