@@ -194,8 +194,8 @@ static tn_tensor *between(tni_temps *tmp, const sorted *s, tn_tensor *q, const c
     return tni_own(tmp, tni_lerp(below, above, weight));
 }
 
-/* Quantiles of the dimension, or of all elements; those of a q with a dimension are the first of the
- * result. */
+/* Quantiles of the dimension, or of all elements; those of a q with a dimension are the first of
+ * the result. */
 static tn_status quantile(const char *call, const tn_cell *args, tn_tensor *q, tn_cell *rets,
                           bool skip) {
     tn_tensor *self = tni_arg_tensor(&args[0]);

@@ -231,7 +231,9 @@ tn_status tni_run_repeat_interleave_int(const tn_cell *args, tn_cell *rets) {
         return tni_temps_return(&tmp, NULL, rets);
     tn_status status = TN_OK;
     int32_t rank = x->view.rank;
-    if (repeats < 0 || !tni_mul_i64(repeats, x->sizes[dim], &total))
+    int64_t size = tni_dtype_size(x->view.dtype), bytes;
+    if (repeats < 0 || !tni_mul_i64(repeats, x->sizes[dim], &total) ||
+        !tni_mul_i64(repeats, x->view.numel * size, &bytes))
         status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                           "tn_repeat_interleave_int: %lld repeats of %lld elements cannot be; "
                           "repeats must not be negative, nor the result more than can be counted",

@@ -31,8 +31,10 @@ tn_tensor *tni_cumsum_backward(tn_tensor *grad, int64_t dim) {
 /* x with its elements from `step` on along dim replaced. */
 static tn_tensor *continued(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t step,
                             tn_tensor *rest) {
-    tn_tensor *parts[2] = {tni_own(tmp, tni_narrow(x, dim, 0, step)), rest};
-    return parts[0] && rest ? tni_then(tmp, tni_cat(parts, 2, dim), x) : NULL;
+    tn_tensor *parts[2] = {tni_narrow(x, dim, 0, step), rest};
+    tn_tensor *whole = parts[0] && rest ? tni_cat(parts, 2, dim) : NULL;
+    tni_drop(parts[0]);
+    return whole ? tni_then(tmp, whole, x) : NULL;
 }
 
 /* The places of the running extremes: after each step they are those of twice as many elements. Of
@@ -103,9 +105,11 @@ tn_status tni_run_logcumsumexp(const tn_cell *args, tn_cell *rets) {
     int64_t n = self->view.rank ? self->sizes[dim] : 1;
     tn_tensor *x = tni_own(&tmp, n < 2 ? tni_clone(self) : tni_alias(self));
     for (int64_t step = 1; step < n && x; step *= 2) {
-        tn_tensor *before = tni_own(&tmp, tni_narrow(x, dim, 0, n - step));
-        tn_tensor *after = tni_own(&tmp, tni_narrow(x, dim, step, n - step));
-        x = continued(&tmp, x, dim, step, tni_own(&tmp, tni_logaddexp(before, after)));
+        tni_temps own = {0};
+        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
+        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
+        x = continued(&tmp, x, dim, step, tni_own(&own, tni_logaddexp(before, after)));
+        tni_temps_finish(&own);
     }
     return tni_temps_return(&tmp, x, rets);
 }
@@ -139,12 +143,14 @@ tn_status tni_run_diff(const tn_cell *args, tn_cell *rets) {
         return tni_return(rets, tni_clone(self));
     for (; n > 0 && x && x->sizes[dim] > 0; n--) {
         int64_t length = x->sizes[dim] - 1;
-        tn_tensor *low = tni_own(&tmp, tni_narrow(x, dim, 0, length));
-        tn_tensor *high = tni_own(&tmp, tni_narrow(x, dim, 1, length));
+        tni_temps own = {0};
+        tn_tensor *low = tni_own(&own, tni_narrow(x, dim, 0, length));
+        tn_tensor *high = tni_own(&own, tni_narrow(x, dim, 1, length));
         x = tni_then(&tmp,
                      self->view.dtype == TN_BOOL ? tni_logical_xor(high, low)
                                                  : tni_sub(high, low, tn_int(1)),
                      x);
+        tni_temps_finish(&own);
     }
     return tni_temps_return(&tmp, x, rets);
 }

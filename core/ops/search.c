@@ -7,8 +7,8 @@
 
 /* ---- places in sorted sequences ---------------------------------------------------------- */
 
-/* How many elements of seq [.., n] along its last dimension lie before each of values [.., m], whose
- * other dimensions are the same: the largest steps are tried first. A NaN lies behind all. */
+/* How many elements of seq [.., n] along its last dimension lie before each of values [.., m],
+ * whose other dimensions are the same: the largest steps are tried first. A NaN lies behind all. */
 static tn_tensor *count_before(tn_tensor *seq, tn_tensor *sorter, tn_tensor *values, bool right) {
     tni_temps tmp = {0};
     int64_t n = seq->sizes[seq->view.rank - 1], step = 1;

@@ -1,8 +1,8 @@
 /* Elements and slices that differ. How many there are is read from the device, once. */
 #include "core/ops/functions.h"
 
-/* Of rows [n, k] the first of each run of equal ones. `starts` [m], `run` [n]: which run each row is
- * of. */
+/* Of rows [n, k] the first of each run of equal ones. `starts` [m], `run` [n]: which run each row
+ * is of. */
 static bool find_runs(tni_temps *tmp, tn_tensor *rows, tn_tensor **starts, tn_tensor **run) {
     int64_t n = rows->sizes[0];
     tn_device device = rows->device->id;

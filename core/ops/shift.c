@@ -1,0 +1,93 @@
+/* Shifts of bits, by powers of two from a table, and pow in f64. */
+#include "core/call/promote.h"
+#include "core/ops/functions.h"
+#include "core/ops/resample.h"
+
+/* Of an integer dtype, as i64. A shift that leaves no bit is clamped for the table, and its result
+ * replaced. */
+static tn_status shift(const char *call, const tn_cell *args, tn_dtype dtype, tn_tensor *other,
+                       bool left, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t bits = 8 * (int64_t)tni_dtype_size(dtype), powers[64];
+    if (tni_is_float(dtype) || dtype == TN_BOOL)
+        return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; the bits of integers are shifted",
+                        call, tn_dtype_name(dtype));
+    for (int i = 0; i < 64; i++)
+        powers[i] = (int64_t)((uint64_t)1 << i);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, tni_to_dtype(self, TN_I64));
+    tn_tensor *by = tni_own(&tmp, tni_to_dtype(other, TN_I64));
+    tn_tensor *out = tni_own(
+        &tmp, tni_bitwise_or(tni_own(&tmp, tni_lt_scalar(by, tn_int(0))),
+                             tni_own(&tmp, tni_gt_scalar(by, tn_int(left ? bits - 1 : 62)))));
+    tn_tensor *table =
+        tni_own(&tmp, tni_table(self->device, TN_I64, TN_SHAPE(64), powers, sizeof powers));
+    by = tni_own(&tmp, tni_clamp(by, tn_int(0), tn_int(left ? 63 : 62)));
+    tn_tensor *power = table && by ? tni_own(&tmp, tni_take(table, by)) : NULL;
+    tn_tensor *gone, *y;
+    if (left) {
+        y = power ? tni_own(&tmp, tni_mul(x, power)) : NULL;
+        gone = tni_own(&tmp, tni_zero_of(x));
+    } else {
+        y = power ? tni_own(&tmp, tni_floor_divide(x, power)) : NULL;
+        gone = tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_lt_scalar(x, tn_int(0))), TN_I64));
+        gone = tni_own(&tmp, tni_neg(gone));
+    }
+    y = y ? tni_own(&tmp, tni_where(out, gone, y)) : NULL;
+    return tni_temps_return(&tmp, y ? tni_own(&tmp, tni_to_dtype(y, dtype)) : NULL, rets);
+}
+
+static tn_dtype promoted(const tn_cell *args) {
+    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion_add(&promotion, &args[0]);
+    tni_promotion_add(&promotion, &args[1]);
+    return tni_promotion_result(&promotion);
+}
+
+static tn_status shift_by_tensor(const char *call, const tn_cell *args, bool left, tn_cell *rets) {
+    return shift(call, args, promoted(args), tni_arg_tensor(&args[1]), left, rets);
+}
+
+static tn_status shift_by_number(const char *call, const tn_cell *args, bool left, tn_cell *rets) {
+    if (args[1].tag == TN_CELL_F64)
+        return tni_fail(TN_ERR_DTYPE, "%s: other is %g; bits are shifted by a whole number", call,
+                        args[1].v.f64);
+    int64_t by = args[1].tag == TN_CELL_BOOL ? args[1].v.boolean : args[1].v.i64;
+    tni_temps tmp = {0};
+    tn_tensor *other = tni_own(
+        &tmp, tni_full(TN_SCALAR_SHAPE, tn_int(by), TN_I64, tni_arg_tensor(&args[0])->device->id));
+    tn_status status = other ? shift(call, args, promoted(args), other, left, rets) : tni_failed();
+    tni_temps_finish(&tmp);
+    return status;
+}
+
+tn_status tni_run_bitwise_left_shift(const tn_cell *args, tn_cell *rets) {
+    return shift_by_tensor("tn_bitwise_left_shift", args, true, rets);
+}
+
+tn_status tni_run_bitwise_left_shift_tensor_scalar(const tn_cell *args, tn_cell *rets) {
+    return shift_by_number("tn_bitwise_left_shift_tensor_scalar", args, true, rets);
+}
+
+tn_status tni_run_bitwise_right_shift(const tn_cell *args, tn_cell *rets) {
+    return shift_by_tensor("tn_bitwise_right_shift", args, false, rets);
+}
+
+tn_status tni_run_bitwise_right_shift_tensor_scalar(const tn_cell *args, tn_cell *rets) {
+    return shift_by_number("tn_bitwise_right_shift_tensor_scalar", args, false, rets);
+}
+
+/* ---- pow in f64 -------------------------------------------------------------------------- */
+
+tn_status tni_run_float_power_tensor_tensor(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), TN_F64));
+    tn_tensor *y = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[1]), TN_F64));
+    return tni_temps_return(&tmp, x && y ? tni_own(&tmp, tni_pow(x, y)) : NULL, rets);
+}
+
+tn_status tni_run_float_power_tensor_scalar(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), TN_F64));
+    return tni_temps_return(&tmp, x ? tni_own(&tmp, tni_pow_scalar(x, args[1])) : NULL, rets);
+}
