@@ -125,8 +125,8 @@ static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t 
     b.data = tnc_element(&b, 0, j);
     c.data = tnc_element(&c, i, j);
     char *panel_a = scratch;
-    char *panel_b = panel_a + (p->pack_a ? aligned(p->tile_m * p->tile_k * bytes) : 0);
-    char *panel_c = panel_b + (p->pack_b ? aligned(p->tile_k * p->tile_n * bytes) : 0);
+    char *panel_b = p->pack_a ? panel_a + aligned(p->tile_m * p->tile_k * bytes) : panel_a;
+    char *panel_c = p->pack_b ? panel_b + aligned(p->tile_k * p->tile_n * bytes) : panel_b;
     staged = p->stage_c ? (tnc_matrix){panel_c, n, 1, p->type} : c;
 
     static const tn_cell zero = {.tag = TN_CELL_I64};
