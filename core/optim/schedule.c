@@ -100,12 +100,16 @@ double tn_lr_cosine_restarts(double lr, int64_t t, int64_t steps, int64_t factor
         return NAN;
     if (factor == 1)
         return half_cosine(lr, eta_min, (double)(t % steps) / (double)steps);
-    double period = (double)steps; /* as a double: it outgrows any t before it overflows */
-    while ((double)t >= period) {
-        t -= (int64_t)period;
-        period *= (double)factor;
+    int64_t period = steps;
+    double length = (double)steps; /* the period, also where that is more than any t */
+    while (t >= period) {
+        t -= period;
+        length = (double)period * (double)factor;
+        if (period > INT64_MAX / factor)
+            break;
+        period *= factor;
     }
-    return half_cosine(lr, eta_min, (double)t / period);
+    return half_cosine(lr, eta_min, (double)t / length);
 }
 
 static bool read_one_cycle(tn_one_cycle_options *out, const tn_one_cycle_options *given) {

@@ -1,9 +1,17 @@
 /* See optim_test.h. */
 #include "tests/optim/optim_test.h"
 
-tn_device here(void) {
+static const char *device_name(void) {
     const char *name = getenv("TENON_DEVICE");
-    return tn_device_parse(name ? name : "cpu:0");
+    return name ? name : "cpu:0";
+}
+
+tn_device here(void) {
+    return tn_device_parse(device_name());
+}
+
+bool on_sim(void) {
+    return strcmp(device_name(), "sim:0") == 0;
 }
 
 static tn_tensor *there(tn_dtype dtype, const double *data, int64_t n) {

@@ -7,6 +7,7 @@
 
 /* The device of the test. */
 tn_device here(void);
+bool on_sim(void);
 
 /* A leaf of `dtype` there. */
 tn_tensor *param_of(tn_dtype dtype, const double *data, int64_t n);
