@@ -1,27 +1,23 @@
-/* Attention over operators; see attention.h. */
+/* Attention with a mask that may be causal besides; see attention.h. */
 #include "nn/modules/attention.h"
 
 #include <math.h>
 #include <tenon/device.h>
 #include <tenon/ops.h>
 
-static tn_tensor *hide(tn_tensor *scores, tn_tensor *seen) {
-    return tn_masked_fill_scalar(scores, tn_logical_not(seen), tn_float(-INFINITY));
+/* What a mask and the order of the positions leave to be seen. */
+static tn_tensor *both(tn_tensor *mask, const tn_tensor *query, const tn_tensor *key) {
+    tn_ints shape = TN_SHAPE(tn_size(query, -2), tn_size(key, -2));
+    tn_tensor *seen = tn_tril(tn_ones(shape, TN_BOOL, tn_device_of(query)));
+    if (tn_dtype_of(mask) == TN_BOOL)
+        return tn_logical_and(mask, seen);
+    return tn_masked_fill_scalar(mask, tn_logical_not(seen), tn_float(-INFINITY));
 }
 
-tn_tensor *tnn_scaled_dot_product_attention(tn_tensor *query, tn_tensor *key, tn_tensor *value,
-                                            tn_tensor *mask, double dropout, bool is_causal) {
-    double scale = 1 / sqrt((double)tn_size(query, -1));
-    /* The smaller factor is scaled; scores [N, H, L, S] */
-    tn_tensor *scores = tn_matmul(tn_mul_scalar(query, tn_float(scale)), tn_transpose(key, -2, -1));
-    if (is_causal && scores) {
-        tn_ints shape = TN_SHAPE(tn_size(scores, -2), tn_size(scores, -1));
-        scores = hide(scores, tn_tril(tn_ones(shape, TN_BOOL, tn_device_of(scores))));
-    }
-    if (mask && mask != TN_NONE)
-        scores = tn_dtype_of(mask) == TN_BOOL ? hide(scores, mask) : tn_add(scores, mask);
-    tn_tensor *weights = tn_softmax(scores, -1);
-    if (dropout > 0)
-        weights = tn_dropout(weights, dropout, true);
-    return tn_matmul(weights, value);
+tn_tensor *tnn_attention(tn_tensor *query, tn_tensor *key, tn_tensor *value, tn_tensor *mask,
+                         double dropout, bool is_causal) {
+    bool masked = mask && mask != TN_NONE;
+    if (masked && is_causal)
+        mask = both(mask, query, key);
+    return tn_scaled_dot_product_attention(query, key, value, mask, dropout, is_causal && !masked);
 }

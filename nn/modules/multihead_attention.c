@@ -82,9 +82,8 @@ tn_tensor *tn_nn_multihead_attention_forward(const tn_nn_multihead_attention *m,
         return NULL;
     bool clear = tnn_error_is_clear();
     double dropout = m->module.training ? m->dropout : 0;
-    tn_tensor *y =
-        tnn_scaled_dot_product_attention(project(m, query, 0), project(m, key, 1),
-                                         project(m, value, 2), mask, dropout, m->is_causal);
+    tn_tensor *y = tnn_attention(project(m, query, 0), project(m, key, 1), project(m, value, 2),
+                                 mask, dropout, m->is_causal);
     y = tn_reshape(tn_transpose(y, 1, 2), tn_sizes(query)); /* [N, L, E] */
     return tn_nn_linear_forward(&m->out_proj, tnn_named(&m->module, clear, y));
 }
