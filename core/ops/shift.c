@@ -1,4 +1,4 @@
-/* Shifts of bits, by powers of two from a table, and pow in f64. */
+/* Shifts of bits, by powers of two from a table. */
 #include "core/call/promote.h"
 #include "core/ops/functions.h"
 #include "core/ops/resample.h"
@@ -75,19 +75,4 @@ tn_status tni_run_bitwise_right_shift(const tn_cell *args, tn_cell *rets) {
 
 tn_status tni_run_bitwise_right_shift_tensor_scalar(const tn_cell *args, tn_cell *rets) {
     return shift_by_number("tn_bitwise_right_shift_tensor_scalar", args, false, rets);
-}
-
-/* ---- pow in f64 -------------------------------------------------------------------------- */
-
-tn_status tni_run_float_power_tensor_tensor(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), TN_F64));
-    tn_tensor *y = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[1]), TN_F64));
-    return tni_temps_return(&tmp, x && y ? tni_own(&tmp, tni_pow(x, y)) : NULL, rets);
-}
-
-tn_status tni_run_float_power_tensor_scalar(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x = tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), TN_F64));
-    return tni_temps_return(&tmp, x ? tni_own(&tmp, tni_pow_scalar(x, args[1])) : NULL, rets);
 }

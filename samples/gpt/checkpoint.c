@@ -104,8 +104,7 @@ static bool read_config(const tn_safetensors *file, int64_t n_heads, gpt_config 
         fprintf(stderr,
                 "gpt: %lld layers (1 to %d), %lld heads of a width of %lld: not a model that can be"
                 " run; --heads says how many heads\n",
-                (long long)c->n_layers, GPT_MAX_LAYERS, (long long)c->n_heads,
-                (long long)c->width);
+                (long long)c->n_layers, GPT_MAX_LAYERS, (long long)c->n_heads, (long long)c->width);
     return good;
 }
 

@@ -82,7 +82,8 @@ bool corpus_load(corpus *t, const char *path, tn_device device) {
     bool good = folder ? add_folder(&b, path, &t->n_files) : add_file(&b, path);
     if (good && b.n < 2) {
         fprintf(stderr, "gpt: %s has no text%s\n", path,
-                folder ? ": no .txt or .md file with a few bytes; name a file or another folder" : "");
+                folder ? ": no .txt or .md file with a few bytes; name a file or another folder"
+                       : "");
         good = false;
     }
     if (good) {
@@ -112,17 +113,19 @@ uint64_t counted_random(uint64_t seed, uint64_t i) {
 }
 
 tn_status corpus_batch(tn_tensor *bytes, uint64_t seed, int64_t step, int64_t n, int64_t length,
-                     tn_tensor **out_tokens, tn_tensor **out_next) {
+                       tn_tensor **out_tokens, tn_tensor **out_next) {
     int64_t *places = malloc((size_t)(n * (length + 1)) * sizeof *places);
     int64_t n_starts = tn_numel(bytes) - length;
     if (!places)
         return TN_ERR_OUT_OF_MEMORY;
     for (int64_t i = 0; i < n; i++) {
-        int64_t start = (int64_t)(counted_random(seed, (uint64_t)(step * n + i)) % (uint64_t)n_starts);
+        int64_t start =
+            (int64_t)(counted_random(seed, (uint64_t)(step * n + i)) % (uint64_t)n_starts);
         for (int64_t k = 0; k <= length; k++)
             places[i * (length + 1) + k] = start + k;
     }
-    tn_tensor *index = tn_from_data(places, TN_SHAPE(n * (length + 1)), TN_I64, tn_device_of(bytes));
+    tn_tensor *index =
+        tn_from_data(places, TN_SHAPE(n * (length + 1)), TN_I64, tn_device_of(bytes));
     free(places);
     tn_tensor *pieces = tn_reshape(tn_index_select(bytes, 0, index), TN_SHAPE(n, length + 1));
     *out_tokens = tn_narrow(pieces, 1, 0, length);

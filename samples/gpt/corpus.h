@@ -18,7 +18,7 @@ void corpus_drop(corpus *t);
  * drawn from `seed` and `step` alone, so that a training that goes on sees what one that never stopped
  * does. */
 tn_status corpus_batch(tn_tensor *bytes, uint64_t seed, int64_t step, int64_t n, int64_t length,
-                     tn_tensor **out_tokens, tn_tensor **out_next);
+                       tn_tensor **out_tokens, tn_tensor **out_next);
 
 /* Random numbers by counting: Steele and others, "Fast splittable pseudorandom number generators"
  * (OOPSLA 2014), the finalizer of SplitMix64. */

@@ -62,21 +62,23 @@ bool curve_write(const char *path, const history *h, const char *device) {
     grow(&f, h->test, h->n_test);
     if (!(f.low < f.high)) /* one point, or none */
         f = (frame){.steps = f.steps, .low = f.high - 0.5, .high = f.high + 0.5};
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"sans-serif\" font-size=\"12\" fill=\"#444\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n"
-            "<text x=\"%d\" y=\"24\" font-size=\"16\" fill=\"#111\">Cross entropy of the next byte, "
-            "in nats, on %s</text>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, device);
+    fprintf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+        "font-family=\"sans-serif\" font-size=\"12\" fill=\"#444\">\n"
+        "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n"
+        "<text x=\"%d\" y=\"24\" font-size=\"16\" fill=\"#111\">Cross entropy of the next byte, "
+        "in nats, on %s</text>\n",
+        WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, device);
     put_axes(out, &f);
     put_line(out, &f, h->train, h->n_train, "stroke=\"#9bbbe0\" stroke-width=\"1.5\"");
     put_line(out, &f, h->test, h->n_test, "stroke=\"#d1495b\" stroke-width=\"2.5\"");
-    fprintf(out,
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#6a94c4\">text that is learnt</text>\n"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#d1495b\">text that is not</text>\n"
-            "</svg>\n",
-            WIDTH - RIGHT, TOP + 16, WIDTH - RIGHT, TOP + 34);
+    fprintf(
+        out,
+        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#6a94c4\">text that is learnt</text>\n"
+        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#d1495b\">text that is not</text>\n"
+        "</svg>\n",
+        WIDTH - RIGHT, TOP + 16, WIDTH - RIGHT, TOP + 34);
     bool good = !ferror(out);
     if (fclose(out) != 0 || !good) {
         fprintf(stderr, "gpt: %s could not be written whole\n", path);

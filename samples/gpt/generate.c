@@ -57,7 +57,8 @@ static int64_t draw(sampler *s) {
         s->sorted[i] = in ? (float)exp((s->logits[i] - most) / s->options->temperature) : 0;
         sum += s->sorted[i];
     }
-    double at = (double)(counted_random(s->options->seed, (uint64_t)s->n_drawn++) >> 11) * 0x1p-53 * sum;
+    double at =
+        (double)(counted_random(s->options->seed, (uint64_t)s->n_drawn++) >> 11) * 0x1p-53 * sum;
     for (int64_t i = 0; i < n; i++)
         if (s->sorted[i] > 0 && (at -= s->sorted[i]) < 0)
             return i;

@@ -15,8 +15,8 @@
 static tn_status make_model(const options *o, const tn_safetensors *file, tn_device device,
                             gpt *m) {
     tn_manual_seed(o->training.seed);
-    tn_status status = file ? checkpoint_load(file, m, o->n_heads, device)
-                            : gpt_init(m, &o->config, device);
+    tn_status status =
+        file ? checkpoint_load(file, m, o->n_heads, device) : gpt_init(m, &o->config, device);
     const gpt_config *c = &m->config;
     if (status == TN_OK && !o->training.prints_losses)
         printf("model   %lld layers, %lld heads, %lld wide, looks back %lld of %lld tokens: "
@@ -62,8 +62,9 @@ static tn_status train(const options *o, const tn_safetensors *file, gpt *m) {
                 (long long)m->config.vocabulary);
     } else if (corpus_load(&text, o->text, tn_device_of(m->parameters[0]))) {
         if (tn_numel(text.rest) <= training.length)
-            fprintf(stderr, "gpt: %s has %lld bytes, a tenth of which is tested on; --context %lld "
-                            "needs at least %lld\n",
+            fprintf(stderr,
+                    "gpt: %s has %lld bytes, a tenth of which is tested on; --context %lld "
+                    "needs at least %lld\n",
                     o->text, (long long)(tn_numel(text.train) + tn_numel(text.rest)),
                     (long long)training.length, (long long)(10 * (training.length + 2)));
         else
@@ -104,8 +105,9 @@ static int64_t read_prompt(const char *text, int64_t vocabulary, int64_t *out, i
         char *end;
         out[n] = strtoll(at, &end, 10);
         if (end == at || (*end && *end != ',') || out[n] < 0 || out[n] >= vocabulary) {
-            fprintf(stderr, "gpt: this model has %lld tokens, not bytes: --prompt takes their "
-                            "numbers, such as 15496,995, not '%s'\n",
+            fprintf(stderr,
+                    "gpt: this model has %lld tokens, not bytes: --prompt takes their "
+                    "numbers, such as 15496,995, not '%s'\n",
                     (long long)vocabulary, text);
             return 0;
         }

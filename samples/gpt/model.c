@@ -10,8 +10,18 @@
 /* In the order in which gpt.parameters has them: two, those of each layer, two. */
 enum { WTE, WPE, FIRST_LAYER };
 enum {
-    LN_1_W, LN_1_B, ATTN_W, ATTN_B, ATTN_OUT_W, ATTN_OUT_B,
-    LN_2_W, LN_2_B, MLP_W, MLP_B, MLP_OUT_W, MLP_OUT_B
+    LN_1_W,
+    LN_1_B,
+    ATTN_W,
+    ATTN_B,
+    ATTN_OUT_W,
+    ATTN_OUT_B,
+    LN_2_W,
+    LN_2_B,
+    MLP_W,
+    MLP_B,
+    MLP_OUT_W,
+    MLP_OUT_B
 };
 
 /* Shapes in widths; 0 rows for what has one dimension. */

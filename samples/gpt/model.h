@@ -30,8 +30,9 @@ typedef struct gpt {
 
 /* What a model said of the tokens before, so that the next one costs no more than itself. */
 typedef struct gpt_cache {
-    tn_tensor *keys[GPT_MAX_LAYERS], *values[GPT_MAX_LAYERS]; /* [1, heads, context, width / heads] */
-    int64_t length;                                           /* tokens seen */
+    tn_tensor *keys[GPT_MAX_LAYERS],
+        *values[GPT_MAX_LAYERS]; /* [1, heads, context, width / heads] */
+    int64_t length;              /* tokens seen */
 } gpt_cache;
 
 /* The parameters, with random weights as GPT-2's are drawn: normal, of deviation 0.02, and less by

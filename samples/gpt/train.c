@@ -54,7 +54,8 @@ static double rate_of(const train_options *o, int64_t step) {
 /* Cross entropy of what the model says comes next. */
 static tn_tensor *loss_of(const trainer *t, tn_tensor *bytes, uint64_t seed, int64_t step) {
     tn_tensor *tokens, *next;
-    if (corpus_batch(bytes, seed, step, t->options.batch, t->options.length, &tokens, &next) != TN_OK)
+    if (corpus_batch(bytes, seed, step, t->options.batch, t->options.length, &tokens, &next) !=
+        TN_OK)
         return NULL;
     tn_tensor *logits = tn_flatten(gpt_forward(t->model, tokens, NULL), 0, 1);
     return tn_cross_entropy(logits, tn_flatten(next));

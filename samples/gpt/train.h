@@ -10,9 +10,9 @@ enum { MAX_POINTS = 1000 };
 
 typedef struct train_options {
     int64_t n_steps, batch, length; /* steps in all; pieces in a step; tokens in a piece */
-    double learning_rate;           /* the highest: up to it in the first twentieth, then half a cosine */
-    uint64_t seed;                  /* of the pieces */
-    bool prints_losses;             /* of each step in full precision, and nothing else */
+    double learning_rate; /* the highest: up to it in the first twentieth, then half a cosine */
+    uint64_t seed;        /* of the pieces */
+    bool prints_losses;   /* of each step in full precision, and nothing else */
 } train_options;
 
 typedef struct point {

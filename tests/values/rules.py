@@ -365,7 +365,7 @@ RULES = {
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,
-    "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity, "float_power.Tensor_Scalar": power_of_infinity,
+    "remainder.Scalar": remainder_by_the_smallest, "fmod.Tensor": remainder_by_the_smallest, "fmod.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
     **{name: gradient_at_nan for name in ("elu", "celu", "selu", "hardtanh", "relu6", "hardswish", "hardshrink", "softshrink")},
     "clamp.Tensor": clamp_by_tensors, "hardsigmoid": sixth_of_few_digits, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities, "logcumsumexp": shared_among_infinities,
     "grid_sampler_2d": places_among_infinities,
