@@ -34,9 +34,9 @@ class Planted(unittest.TestCase):
         return full
 
 
-DRAWING = "plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  cli, samples, tests, bench\n" \
+DRAWING = "plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  nn  <-  cli, samples, tests, bench\n" \
           "     ^--- plugins (each knows itself, plugins/shared and plugin-sdk)\n"
-HOUSE = "## The house\n```\ncore\nloader\ndispatcher\nbase\nplugins --- plugin-sdk\n```\n"
+HOUSE = "## The house\n```\nnn\ncore\nloader\ndispatcher\nbase\nplugins --- plugin-sdk\n```\n"
 
 
 class Layers(Planted):
