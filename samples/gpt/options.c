@@ -12,6 +12,7 @@ static const char *const help_text =
     "\n"
     "  --text PATH         a file, or a folder with .txt and .md files [docs]\n"
     "  --steps N           of training, those of a loaded checkpoint included; 0: none [600]\n"
+    "  --until N           stops before them, for --save, whose file --load goes on from [steps]\n"
     "  --quick             a small model and 40 steps: a few seconds\n"
     "  --batch N           pieces in a step [16]\n"
     "  --rate X            the highest learning rate [0.002]\n"
@@ -34,10 +35,24 @@ static const char *const help_text =
     "\n"
     "TENON_DEVICE chooses the device: TENON_DEVICE=npu:0 gpt\n";
 
-enum { CONTEXT = 256, LAYERS, HEADS, SAVE, LOAD, OUT, TEMPERATURE, TOP_K, LOSSES, WIDTH, RATE };
+enum {
+    CONTEXT = 256,
+    LAYERS,
+    HEADS,
+    SAVE,
+    LOAD,
+    OUT,
+    TEMPERATURE,
+    TOP_K,
+    LOSSES,
+    WIDTH,
+    RATE,
+    UNTIL
+};
 
 static const struct option known[] = {{"text", required_argument, NULL, 't'},
                                       {"steps", required_argument, NULL, 'n'},
+                                      {"until", required_argument, NULL, UNTIL},
                                       {"quick", no_argument, NULL, 'q'},
                                       {"batch", required_argument, NULL, 'b'},
                                       {"rate", required_argument, NULL, RATE},
@@ -93,6 +108,8 @@ static bool take(options *o, int c, const char *name, const char *text) {
         return true;
     case 'n':
         return whole(name, text, 0, INT32_MAX, &o->training.n_steps);
+    case UNTIL:
+        return whole(name, text, 0, INT32_MAX, &o->training.until);
     case 'q':
         make_quick(o);
         return true;
@@ -149,7 +166,8 @@ static bool take(options *o, int c, const char *name, const char *text) {
 bool options_parse(options *o, int argc, char **argv) {
     *o = (options){.text = "docs", .out = "gpt.svg", .prompt = "The "};
     o->config = (gpt_config){256, 128, 128, 4, 4};
-    o->training = (train_options){.n_steps = 600, .batch = 16, .learning_rate = 2e-3, .seed = 1};
+    o->training = (train_options){
+        .n_steps = 600, .until = INT32_MAX, .batch = 16, .learning_rate = 2e-3, .seed = 1};
     o->generating = (generate_options){.n = 400, .temperature = 0.8, .seed = 1};
     int c, which = 0;
     while ((c = getopt_long(argc, argv, "", known, &which)) != -1)

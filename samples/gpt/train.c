@@ -125,9 +125,10 @@ tn_status trainer_run(trainer *t, history *out) {
     const train_options *o = &t->options;
     int64_t test_every = o->n_steps / N_TESTS > 0 ? o->n_steps / N_TESTS : 1, first = t->step;
     double paused = 0, started = now();
-    *out = (history){.n_tokens = (o->n_steps - t->step) * o->batch * o->length};
-    while (t->step < o->n_steps) {
-        bool reads = o->prints_losses || t->step % LOSS_EVERY == 0 || t->step + 1 == o->n_steps;
+    int64_t last = o->until < o->n_steps ? o->until : o->n_steps;
+    *out = (history){.n_tokens = (last - t->step) * o->batch * o->length};
+    while (t->step < last) {
+        bool reads = o->prints_losses || t->step % LOSS_EVERY == 0 || t->step + 1 == last;
         double loss;
         if (train_step(t, reads ? &loss : NULL) != TN_OK)
             return tn_error_status();
@@ -135,7 +136,7 @@ tn_status trainer_run(trainer *t, history *out) {
             note(out->train, &out->n_train, t->step, loss);
         if (o->prints_losses)
             printf("gpt loss %lld %.9g\n", (long long)t->step, loss);
-        bool tests = !o->prints_losses && (t->step % test_every == 0 || t->step == o->n_steps);
+        bool tests = !o->prints_losses && (t->step % test_every == 0 || t->step == last);
         double before = now();
         if (tests && test(t, &loss) != TN_OK)
             return tn_error_status();

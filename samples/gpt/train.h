@@ -9,10 +9,12 @@
 enum { MAX_POINTS = 1000 };
 
 typedef struct train_options {
-    int64_t n_steps, batch, length; /* steps in all; pieces in a step; tokens in a piece */
-    double learning_rate; /* the highest: up to it in the first twentieth, then half a cosine */
-    uint64_t seed;        /* of the pieces */
-    bool prints_losses;   /* of each step in full precision, and nothing else */
+    int64_t n_steps, until; /* in all; stops when so many are done, if that is before */
+    int64_t batch, length;  /* pieces in a step; tokens in a piece */
+    double
+        learning_rate;  /* the highest: up to it in a twentieth of the steps, then half a cosine */
+    uint64_t seed;      /* of the pieces */
+    bool prints_losses; /* of each step in full precision, and nothing else */
 } train_options;
 
 typedef struct point {

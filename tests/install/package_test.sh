@@ -62,6 +62,8 @@ expect "sum of squares 91" "$work/hello.out"
 "$work/samples/custom_op/custom_op" >"$work/custom.out" || fail "custom_op: $(cat "$work/custom.out")"
 TENON_CPU_THREADS=1 "$work/samples/mnist/mnist" --quick --epochs 1 --data "$doc/samples/mnist/data" --out "$work/mnist.svg" >"$work/mnist.out" ||
     fail "mnist: $(cat "$work/mnist.out")"
+"$work/samples/gpt/gpt" --quick --steps 4 --text "$doc/docs" --out "$work/gpt.svg" >"$work/gpt.out" 2>&1 ||
+    fail "gpt: $(cat "$work/gpt.out")"
 ok "the samples build where they are installed, and run"
 
 build plugins
