@@ -33,22 +33,31 @@ static tn_tensor *nothing(tni_temps *tmp, tn_tensor *self) {
     return tni_own(tmp, tni_empty(TN_SHAPE(0), TN_I64, self->device->id));
 }
 
+/* One step of row_order: `order` so far, or NULL, by column c too. */
+static tn_tensor *by_column(tn_tensor *rows, int64_t c, tn_tensor *order) {
+    tni_temps tmp = {0};
+    tn_tensor *key = tni_own(&tmp, tni_select(rows, 1, c)), *values, *indices, *next = NULL;
+    if (order)
+        key = tni_own(&tmp, tni_index_select(key, 0, order));
+    if (key && tni_sort(key, 0, false, &values, &indices) == TN_OK) {
+        tni_own(&tmp, values);
+        next = order ? tni_index_select(order, 0, tni_own(&tmp, indices)) : indices;
+    }
+    tni_temps_finish(&tmp);
+    return next;
+}
+
 /* Rows in lexicographic order: by each column from the last on, where equal ones stay. Places. */
 static tn_tensor *row_order(tni_temps *tmp, tn_tensor *rows) {
     tn_tensor *order = NULL;
     for (int64_t c = rows->sizes[1]; c-- > 0;) {
-        tn_tensor *key = tni_own(tmp, tni_select(rows, 1, c)), *values, *indices;
-        if (order)
-            key = tni_own(tmp, tni_index_select(key, 0, order));
-        if (!key || tni_sort(key, 0, false, &values, &indices) != TN_OK)
+        tn_tensor *next = by_column(rows, c, order);
+        tni_drop(order);
+        if (!next)
             return NULL;
-        tni_drop(values);
-        tni_own(tmp, indices);
-        order = order ? tni_own(tmp, tni_index_select(order, 0, indices)) : indices;
-        if (!order)
-            return NULL;
+        order = next;
     }
-    return order ? order
+    return order ? tni_own(tmp, order)
                  : tni_own(tmp, tni_arange(tn_int(rows->sizes[0]), TN_I64, rows->device->id));
 }
 
@@ -60,6 +69,10 @@ static tn_status distinct(const char *call, tn_tensor *self, int64_t dim_arg, bo
     tn_tensor *results[3], *starts, *run, *order = NULL;
     if (dim < 0)
         return tni_failed();
+    if (self->device->is_meta)
+        return tni_fail(TN_ERR_DEVICE,
+                        "%s: how many differ depends on data, which meta tensors do not have",
+                        call);
     tni_temps tmp = {0};
     tn_tensor *x = tni_own(&tmp, tni_detach(self));
     if (is_flat || self->view.rank == 0)
