@@ -233,7 +233,7 @@ tn_status tni_run_repeat_interleave_int(const tn_cell *args, tn_cell *rets) {
     int32_t rank = x->view.rank;
     int64_t size = tni_dtype_size(x->view.dtype), bytes;
     if (repeats < 0 || !tni_mul_i64(repeats, x->sizes[dim], &total) ||
-        !tni_mul_i64(repeats, x->view.numel * size, &bytes))
+        !tni_mul_i64(x->view.numel, size, &bytes) || !tni_mul_i64(repeats, bytes, &bytes))
         status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                           "tn_repeat_interleave_int: %lld repeats of %lld elements cannot be; "
                           "repeats must not be negative, nor the result more than can be counted",

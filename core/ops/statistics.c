@@ -108,8 +108,8 @@ tn_status tni_run_cov(const tn_cell *args, tn_cell *rets) {
     if (w)
         c = tni_own(&tmp, tni_div(c, tni_own(&tmp, tni_clamp_min(norm, tn_int(0)))));
     else
-        c = tni_own(&tmp,
-                    tni_div_scalar(c, tn_float((double)(correction < m ? m - correction : 0))));
+        c = tni_own(
+            &tmp, tni_div_scalar(c, tn_float(correction < m ? (double)m - (double)correction : 0)));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_squeeze(c)), rets);
 }
 

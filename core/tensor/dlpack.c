@@ -243,7 +243,7 @@ static tn_status describe_source(const source *from, described *out) {
         out->strides[d] = counts || dl->strides[d] >= 0 ? dl->strides[d] : 1;
         backwards |= out->strides[d] < 0;
     }
-    out->data = dl->data ? (char *)dl->data + dl->byte_offset : NULL;
+    out->data = (void *)((uintptr_t)dl->data + dl->byte_offset); /* NULL stays NULL */
     out->why_copy = from->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? "it is read-only"
                     : backwards                                 ? "it has negative strides"
                     : !out->is_empty && (uintptr_t)out->data % (uint64_t)tni_dtype_size(out->dtype)
