@@ -38,8 +38,8 @@ static void put_line(FILE *out, const frame *f, const point *points, int n, cons
 }
 
 static void put_axes(FILE *out, const frame *f) {
-    for (double loss = f->low; loss <= f->high + 1e-9; loss += (f->high - f->low) / 6) {
-        double y = y_of(f, loss);
+    for (int i = 0; i <= 6; i++) {
+        double loss = f->low + (f->high - f->low) * i / 6, y = y_of(f, loss);
         fprintf(out, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>", LEFT, y, WIDTH - RIGHT);
         fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", LEFT - 8, y + 4,
                 loss);

@@ -56,24 +56,26 @@ static tn_status train(const options *o, const tn_safetensors *file, gpt *m) {
     trainer t = {0};
     train_options training = o->training;
     training.length = m->config.context;
+    int64_t n_bytes = 0;
     tn_status status = TN_ERR_INVALID_ARGUMENT;
     if (m->config.vocabulary < 256) {
         fprintf(stderr, "gpt: a model of %lld tokens cannot learn bytes\n",
                 (long long)m->config.vocabulary);
     } else if (corpus_load(&text, o->text, tn_device_of(m->parameters[0]))) {
+        n_bytes = tn_numel(text.train) + tn_numel(text.rest);
         if (tn_numel(text.rest) <= training.length)
             fprintf(stderr,
                     "gpt: %s has %lld bytes, a tenth of which is tested on; --context %lld "
                     "needs at least %lld\n",
-                    o->text, (long long)(tn_numel(text.train) + tn_numel(text.rest)),
-                    (long long)training.length, (long long)(10 * (training.length + 2)));
+                    o->text, (long long)n_bytes, (long long)training.length,
+                    (long long)training.length * 10 + 20);
         else
             status = trainer_init(&t, m, &text, &training);
     }
     if (status == TN_OK && !training.prints_losses)
         printf("text    %s: %lld bytes of %lld file%s, %lld of them not learnt\n", o->text,
-               (long long)(tn_numel(text.train) + tn_numel(text.rest)), (long long)text.n_files,
-               text.n_files == 1 ? "" : "s", (long long)tn_numel(text.rest));
+               (long long)n_bytes, (long long)text.n_files, text.n_files == 1 ? "" : "s",
+               (long long)tn_numel(text.rest));
     if (status == TN_OK)
         status = train_and_save(&t, o, file);
     trainer_finish(&t);
