@@ -39,7 +39,8 @@ double tn_lr_step(double lr, int64_t t, int64_t step_size, double gamma) {
     if (!rate_and_step(call, lr, t) || !at_least_one(call, "step_size", step_size) ||
         !at_least_zero(call, "gamma", gamma))
         return NAN;
-    return lr * pow(gamma, (double)(t / step_size));
+    int64_t n_times = t / step_size; /* whole */
+    return lr * pow(gamma, (double)n_times);
 }
 
 double tn_lr_multi_step(double lr, int64_t t, const int64_t *milestones, uint64_t n, double gamma) {

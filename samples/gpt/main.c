@@ -99,7 +99,7 @@ static void put_number(void *user, int64_t token) {
 static int64_t read_prompt(const char *text, int64_t vocabulary, int64_t *out, int64_t room) {
     int64_t n = 0;
     if (vocabulary == 256) {
-        for (; text[n] && n < room; n++)
+        for (; n < room && text[n]; n++)
             out[n] = (uint8_t)text[n];
         return n;
     }
