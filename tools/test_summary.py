@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Closes a test run: what the runners said of each build, what did not run and why, and the sum.
 
-usage: test_summary.py [--some] BUILD...      (plain, asan, tsan, hard; --some: of all tests only
+usage: test_summary.py [--some] BUILD...      (plain, asan, tsan; --some: of all tests only
                                               those that were asked for)
 
 Reads Meson's logs, and its lists of the tests that there are. Failed tests are told again with the end
@@ -22,12 +22,12 @@ CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test", re.M)
 CMOCKA_SKIPPED_NAME = re.compile(r"^\[  SKIPPED \] (\w*[a-z]\w*)$", re.M)
 REASON = re.compile(r"^skipped: *(.*)", re.M)
 GOOD = {"OK", "EXPECTEDFAIL"}
-BUILDS = ["plain", "asan", "tsan", "hard"]
+BUILDS = ["plain", "asan", "tsan"]
 
 # What the setups in meson.build leave out.
 ONCE = {"slow", "source", "install", "conform"}
 TOLD_LINES = 20
-LEFT_OUT = {"asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}, "hard": ONCE}
+LEFT_OUT = {"asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}}
 
 
 def name_in_log(test):

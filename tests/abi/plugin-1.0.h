@@ -42,11 +42,11 @@
  * TN_OK alone; after a failure it is as it was, or cleared. A call that failed has taken nothing: no
  * memory, handle or charge is left of it. TN_ERR_DEVICE_LOST comes before every other answer: where
  * a device is gone, each call on it that can fail says so, queries with work left and those of
- * events included, and of a call with two devices where either is; property, accepts, supports and
- * prepare may answer as before, and a call that was being made when it went either way. Other
- * devices go on: what waits there for a lost one waits no longer, and a copy from it that was
- * queued there brings anything, or is an error of its stream. A lost device may be closed and
- * opened again.
+ * events and transfers of no bytes included, and of a call with two devices where either is;
+ * property, accepts, supports and prepare may answer as before, and a call that was being made when
+ * it went either way. Other devices go on: what waits there for a lost one waits no longer, and a
+ * copy from it that was queued there brings anything, or is an error of its stream. A lost device
+ * may be closed and opened again.
  *
  * Loading the object and every call leave the calling thread's floating-point modes (flags that
  * arithmetic raises may stay raised), signal mask, name, processors that it may run on and what a
@@ -371,11 +371,11 @@ typedef struct tn_memory_ops {
     void (*dealloc)(tn_device_impl *device, int32_t space, tn_memory memory);
 
     /* Host to device, in stream order. With `src_pinned` 0, `src` is consumed before the call
-     * returns, whatever memory it is. Else [src, src + bytes) lies in `src_pinned`, an allocation of
-     * TN_SPACE_PINNED of this device: it is read in stream order, and stays untouched until the
-     * stream has passed. No bytes: nothing happens; handles and pointers are good ones all the same,
-     * and offset and pinned address may be the end of the allocation; here and in all that follows.
-     * [any-thread] [device open] [required] */
+     * returns, whatever memory it is, for which it may wait. Else [src, src + bytes) lies in
+     * `src_pinned`, an allocation of TN_SPACE_PINNED of this device: it is read in stream order,
+     * and stays untouched until the stream has passed. No bytes: nothing happens; handles and
+     * pointers are good ones all the same, and offset and pinned address may be the end of the
+     * allocation; here and in all that follows. [any-thread] [device open] [required] */
     tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                 uint64_t dst_offset, const void *src, tn_memory src_pinned,
                                 uint64_t bytes);
@@ -394,7 +394,7 @@ typedef struct tn_memory_ops {
     tn_status (*copy)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                       uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 
-    /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the
+    /* From `src_device` to `device`, two of this plugin, in order on `stream` of `device`; the
      * core has made `stream` wait for the source. Absent or TN_ERR_UNSUPPORTED, which needs no
      * message: the core stages through the host. [any-thread] [device open] [optional] */
     tn_status (*copy_peer)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
@@ -420,14 +420,14 @@ typedef struct tn_stream_ops {
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
      * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph counting
-     * as one, and for as many waits and records beside them; when it is full, queueing anything may
-     * wait until there is room again.
+     * as one, and for 512 waits and records beside them, whatever other streams hold; when it is
+     * full, queueing anything may wait until there is room again.
      * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
     /* Frees a queue; work still in it is finished first, behind all that it waits for, for which
-     * the call may wait. [any-thread]
-     * [device open] [required] */
+     * the call may wait. An error that nobody asked for is forgotten. [any-thread] [device open]
+     * [required] */
     void (*destroy)(tn_stream_impl *stream);
 
     /* TN_OK: all work is done, waits for events included; TN_NOT_READY: not yet, also when an error
@@ -437,8 +437,9 @@ typedef struct tn_stream_ops {
      * [any-thread] [device open] [required] */
     tn_status (*query)(tn_stream_impl *stream);
 
-    /* Waits until all work queued so far is done, and reports an error of it as query does; one of
-     * work that is queued meanwhile now or later. [any-thread] [device open] [required] */
+    /* Waits until all work queued so far is done, however much others go on to queue, and reports
+     * an error of it as query does; one of work that is queued meanwhile now or later. [any-thread]
+     * [device open] [required] */
     tn_status (*synchronize)(tn_stream_impl *stream);
 } tn_stream_ops;
 
@@ -471,14 +472,15 @@ typedef struct tn_event_ops {
      * the stream, here and in synchronize. Never blocks. [any-thread] [device open] [required] */
     tn_status (*query)(tn_event_impl *event);
 
-    /* Waits until the event is complete. [any-thread] [device open] [required] */
+    /* Waits until the event is complete; recorded again meanwhile, for either point. [any-thread]
+     * [device open] [required] */
     tn_status (*synchronize)(tn_event_impl *event);
 
     /* Device time in nanoseconds between the points that two events of one device recorded, both
-     * made with TN_EVENT_TIMING, right to a microsecond or a thousandth, also when a day lies
-     * between; negative when `end` was passed first. TN_ERR_STATE when one was made without it, is
-     * not complete, or was never recorded, and for events of two devices. [any-thread] [device
-     * open] [optional] */
+     * made with TN_EVENT_TIMING, right to a microsecond or a thousandth of it, whichever is more,
+     * also when a day lies between; negative when `end` was passed first. TN_ERR_STATE when one was
+     * made without it, is not complete, or was never recorded, and for events of two devices.
+     * [any-thread] [device open] [optional] */
     tn_status (*elapsed)(tn_event_impl *start, tn_event_impl *end, double *out_ns);
 } tn_event_ops;
 
@@ -513,7 +515,8 @@ typedef struct tn_call {
 #define TN_KERNEL_STRIDED UINT64_C(1)
 /* inputs with strides of zero */
 #define TN_KERNEL_BROADCAST UINT64_C(2)
-/* an output may be exactly an input (same view), whichever has its dtype and sizes */
+/* an output may be exactly an input (same view), whichever has its dtype and sizes, or several that
+ * are all that view; it shares memory with no other */
 #define TN_KERNEL_IN_PLACE UINT64_C(4)
 /* tensors of an extent, 1 + sum of (size - 1) * stride, of 2^31 elements or more */
 #define TN_KERNEL_INDEX64 UINT64_C(8)
@@ -549,11 +552,12 @@ typedef struct tn_kernel {
     void *user;                           /* handed back in tn_call.user */
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
-     * index out of range, found on the device, reaches no memory (what the outputs hold is open):
-     * it sets the stream's error, reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or
-     * synchronize; without streams `run` returns it. TN_ERR_UNSUPPORTED, with nothing queued and
-     * nothing written, passes the record over, and needs no message. Stays within workspace_bytes.
-     * Gets by with 1 MiB of the calling thread's stack. [any-thread] [device open] [required] */
+     * index out of range, found on the device, reaches no memory (what the outputs hold is open,
+     * all of them; nothing else has changed): it sets the stream's error, reported as
+     * TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize; without streams `run` returns it.
+     * TN_ERR_UNSUPPORTED, with nothing queued and nothing written, passes the record over, and
+     * needs no message. Stays within workspace_bytes. Gets by with 1 MiB of the calling thread's
+     * stack. [any-thread] [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
@@ -563,8 +567,9 @@ typedef struct tn_kernel {
     tn_status (*supports)(const tn_call *call);
 
     /* The call is about to be made and all of it is valid but for the workspace: says in `out` what
-     * `run` needs. `run` follows on this thread, other calls perhaps between them, with out->cookie
-     * in call->cookie; what the cookie stands for is used up then, whatever `run` answers. Where it
+     * `run` needs, on any number of host threads. `run` follows on this thread, other calls perhaps
+     * between them, with the same cells and views, though they may lie elsewhere, and out->cookie in
+     * call->cookie; what the cookie stands for is used up then, whatever `run` answers. Where it
      * does not follow (no memory for the workspace), `abandon` does. `run` is never called without it.
      * TN_ERR_UNSUPPORTED, now or always, passes the record over, and needs no message. [any-thread]
      * [device open] [optional] */
@@ -621,8 +626,8 @@ typedef struct tn_device_ops {
 
     /* A tn_device_property of device `index`, which is below the count, open or not.
      * TN_ERR_UNSUPPORTED: the default, given in brackets above, holds, *out_value is left alone,
-     * and no message is needed. The same each time until shutdown. Another thread may be in count
-     * or open. [any-thread] [plugin init] [required] */
+     * and no message is needed. The same each time until shutdown, open or not, on any thread.
+     * Another thread may be in count or open. [any-thread] [plugin init] [required] */
     tn_status (*property)(tn_instance *self, uint32_t index, int32_t property, tn_cell *out_value);
 
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
@@ -656,7 +661,8 @@ typedef struct tn_plugin {
     /* Starts the plugin. `path` is the real path of its shared object, or NULL when linked
      * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown,
      * and while other instances live: a process may have several hosts that use the same object,
-     * each from its own threads, and what one does the others cannot see. `*out_self` is not NULL
+     * each from its own threads, and what one does the others cannot see, but for what is left of
+     * the device. `*out_self` is not NULL
      * and no other plugin's. Must not call back into Tenon but through `host`. [one-thread]
      * [loaded] [required] */
     tn_status (*init)(const tn_host *host, const char *path, tn_instance **out_self);

@@ -84,7 +84,7 @@ class Summary(unittest.TestCase):
         code, text = self.run_summary("asan", "tsan")
         self.assertEqual(code, 0, text)
         for line in ("  asan   b, d: the plain build runs it", "  tsan   b, d: the plain build runs it",
-                     "  tsan   c: not_tsan", "  plain, hard, fuzzing: not asked for"):
+                     "  tsan   c: not_tsan", "  plain, fuzzing: not asked for"):
             self.assertIn(line, text)
         self.put("asan", tests, [record([], "a")]) # nothing excuses c there
         self.assertEqual(self.run_summary("asan", "tsan")[0], 1)

@@ -57,8 +57,9 @@ typedef struct tn_ext_capture {
     /* Queues one run of the recorded work, in the order in which it was recorded, on a stream of
      * the graph's device, behind what is queued there, and behind earlier launches of this graph,
      * also those on other streams. Returns without waiting for either. What goes wrong in the work
-     * is an error of `stream`, as if it had been queued there just now: an index out of range, too.
-     * On failure nothing was queued. [any-thread] [device open] [required] */
+     * is an error of `stream`, as if it had been queued there just now: an index out of range, too;
+     * what was recorded behind it still runs. On failure nothing was queued. [any-thread] [device
+     * open] [required] */
     tn_status (*launch)(tn_graph_impl *graph, tn_stream_impl *stream);
 
     /* Frees a graph; launches still queued are finished first, for which the call may wait.

@@ -4,7 +4,8 @@
  * A forked child has the calling thread alone, and the memory of all: a lock that another thread
  * held is held there for ever. The core asks for the extension when a device is opened. At a fork it
  * calls `before`, then, in the parent and in the child, `after`; other threads may be in any call.
- * Each host of a process calls both for its own instances, in no order that the others know.
+ * Each host of a process calls both for its own instances, on the thread that forks, in no order that
+ * the others know: nested or not, and one may do so while another is between the two.
  * Rather than pthread_atfork: functions registered there are called before the library has its own
  * locks, and who waits there for a thread that waits for one of these waits for ever. */
 #ifndef TENON_EXT_FORK_H
