@@ -15,7 +15,7 @@ enum {
 };
 
 /* How large a drawn call is, in elements; most are small, for these are cheap. */
-static const int64_t regimes[] = {0, 1 << 10, 1 << 6, 1 << 14, 1 << 12, 1 << 16, 0, 1 << 17};
+static const int64_t regimes[] = {0, 1 << 10, 1 << 6, 1 << 14, 1 << 12, 40000, 0, 80000};
 enum { N_REGIMES = sizeof regimes / sizeof *regimes };
 
 void tc_urn_add(tc_urn *urn, const char *line) {
@@ -23,8 +23,8 @@ void tc_urn_add(tc_urn *urn, const char *line) {
     tc_arena arena = {NULL};
     tc_case c;
     tc_invocation call;
-    bool good = tc_case_parse(line, &c, why) && !tc_case_get(&c, "seed") &&
-                tc_invocation_parse(&c, &arena, &call, why);
+    bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
+                !tc_is_extra(&c, &call);
     for (uint32_t a = 0; good && a < call.record->n_args; a++)
         good = call.args[a].tensor.shape.numel <= MOST_BASE;
     for (uint32_t k = 0; good && k < call.record->n_outs; k++)
