@@ -50,6 +50,12 @@ class Requirements(unittest.TestCase):
         self.assertEqual(sorted(standard - exhaustive)[:10], [])
         self.assertTrue(len(smoke) < len(standard) < len(exhaustive))
 
+    def test_each_operator_has_lines_that_are_drawn_and_takes_turns(self):
+        by = {way: {line.split()[0].split("/")[1] for line in listed("standard") if word in line}
+              for way, word in (("all", "kernel/"), ("drawn", " drawn="), ("turns", " how=turns"))}
+        self.assertEqual(by["all"] - by["drawn"], set())
+        self.assertEqual(by["all"] - by["turns"], set())
+
     def test_every_pattern_names_a_case_of_the_standard_set(self):
         lines = [line.split() for line in listed("standard")]
         known = {}

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 #include "plugin-sdk/conformance/worker/suite.h"
 
@@ -13,11 +14,6 @@ static const tc_contract_row *const contract_tables[] = {
     tc_event_rows,    tc_error_rows,   tc_thread_rows,     tc_device_rows,   tc_space_rows,
     tc_native_rows,   tc_prepare_rows, tc_workload_rows,   tc_graph_rows,    tc_graph_order_rows,
     tc_size_rows,     tc_queue_rows,   tc_concurrent_rows,
-};
-static const tc_contract_row *const process_tables[] = {
-    tc_load_rows,        tc_table_rows,      tc_life_rows,        tc_open_rows,
-    tc_fork_rows,        tc_two_hosts_rows,  tc_host_memory_rows, tc_host_compatibility_rows,
-    tc_environment_rows, tc_exhaustion_rows, tc_lost_rows,        tc_order_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -115,11 +111,93 @@ static void run_contract(const tc_case *c, const tc_options *options, tc_verdict
     tc_arena_finish(&k.arena);
 }
 
+/* ---- what cases leave behind ------------------------------------------------------------- */
+
+/* One case of contract/ in a life of its own, after which nothing of the host's may be left, and no
+ * thread: what it refuses, and what there is nothing to do for, included. */
+static void live(tc_contract *k, const tc_contract_row *row, const tc_census *before) {
+    char line[TC_MAX_LINE], when[TC_MAX_LINE + 32], why[TC_MESSAGE];
+    tc_case c;
+    tc_subject s;
+    tc_verdict v = {.status = TC_PASS};
+    snprintf(line, sizeof line, "contract/%s%s%s", row->name, *row->params ? " " : "", row->params);
+    snprintf(when, sizeof when, "after a life with `%.900s`", line);
+    if (!tc_case_parse(line, &c, why) ||
+        !tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, when))
+        return;
+    tc_contract inner = {
+        .c = &c, .options = k->options, .subject = &s, .out = &v, .random = {c.seed}};
+    run_row(row, &inner);
+    tc_arena_finish(&inner.arena);
+    tc_subject_close(&s);
+    if (v.status == TC_FAIL || v.status == TC_ERROR)
+        tc_verdict_set(k->out, v.status, v.requirement, "`%.300s`: %s", line, v.message);
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
+    tc_census now = tc_census_take(before->threads);
+    if (now.threads > before->threads)
+        TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS, "%s: %lld threads run, and %lld did before", when,
+                  (long long)now.threads, (long long)before->threads);
+}
+
+/* The cases of a subject, one after the other. The first life may start what belongs to the process. */
+static void leaves_nothing(tc_contract *k) {
+    const char *of = tc_contract_word(k, "of");
+    tc_census before = {0};
+    bool first = true;
+    for (size_t t = 0; t < LENGTH(contract_tables); t++)
+        for (const tc_contract_row *row = contract_tables[t]; row->name; row++) {
+            bool asked = strncmp(row->name, of, strlen(of)) == 0 && row->set == TC_SMOKE;
+            if (asked && first)
+                live(k, row, &(tc_census){.threads = INT64_MAX});
+            if (asked && first)
+                before = tc_census_take(0);
+            first = first && !asked;
+            if (asked && !tc_failed(k))
+                live(k, row, &before);
+        }
+}
+
+/* By the beginning of their names. Those that wait long are of the exhaustive set. */
+static const tc_contract_row leaving_rows[] = {
+    {"life-leaves-nothing", "of=alloc", TC_SMOKE, leaves_nothing},
+    {"life-leaves-nothing", "of=capture", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=error", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=event-destroyed", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=event-elapsed", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=event-unrecorded", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=kernel", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=memory-account", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=memory-huge", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=memory-info", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=queue", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=record", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=space", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=stream-priority", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=stream-query", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=transfer", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=workload", TC_STANDARD, leaves_nothing},
+    {"life-leaves-nothing", "of=device", TC_EXHAUSTIVE, leaves_nothing},
+    {"life-leaves-nothing", "of=event", TC_EXHAUSTIVE, leaves_nothing},
+    {"life-leaves-nothing", "of=memory", TC_EXHAUSTIVE, leaves_nothing},
+    {"life-leaves-nothing", "of=stream", TC_EXHAUSTIVE, leaves_nothing},
+    {"life-leaves-nothing", "of=thread", TC_EXHAUSTIVE, leaves_nothing},
+    {0},
+};
+
+static const tc_contract_row *const process_tables[] = {
+    tc_load_rows,        tc_table_rows,      tc_life_rows,        tc_open_rows,
+    tc_fork_rows,        tc_two_hosts_rows,  tc_host_memory_rows, tc_host_compatibility_rows,
+    tc_environment_rows, tc_exhaustion_rows, tc_lost_rows,        tc_order_rows,
+    leaving_rows,
+};
+
 static void run_process(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_contract k = {.c = c, .options = options, .out = out, .random = {c->seed}};
     run_row(find(process_tables, LENGTH(process_tables), c->subject), &k);
     tc_arena_finish(&k.arena);
 }
+
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static void list(const char *class, const tc_contract_row *const *tables, size_t n, tc_set set,
                  tc_sink *sink) {

@@ -387,6 +387,16 @@ static void run(tc_contract *k) {
         ROW(streams, devices, threads, size, ops, 7, TC_STANDARD), \
         ROW(streams, devices, threads, size, ops, 8, TC_STANDARD)
 
+#define MORE(streams, devices, threads, size, ops) \
+    ROW(streams, devices, threads, size, ops, 11, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 12, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 13, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 14, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 15, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 16, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 17, TC_EXHAUSTIVE), \
+        ROW(streams, devices, threads, size, ops, 18, TC_EXHAUSTIVE)
+
 const tc_contract_row tc_workload_rows[] = {
     ROW(1, 1, 1, 12, 60, 1, TC_SMOKE),
     ROW(3, 1, 1, 12, 60, 1, TC_SMOKE),
@@ -398,6 +408,12 @@ const tc_contract_row tc_workload_rows[] = {
     ROWS(3, 1, 1, 20, 100),
     ROWS(4, 2, 1, 12, 200),
     ROWS(4, 2, 3, 16, 200),
+    MORE(1, 1, 1, 12, 400),
+    MORE(2, 1, 1, 10, 800),
+    MORE(3, 1, 3, 12, 800),
+    MORE(4, 1, 1, 14, 800),
+    MORE(4, 2, 1, 12, 800),
+    MORE(4, 2, 3, 16, 800),
     ROW(4, 1, 3, 12, 3000, 1, TC_EXHAUSTIVE),
     ROW(4, 2, 3, 14, 3000, 2, TC_EXHAUSTIVE),
     {0},

@@ -162,8 +162,9 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",  "bad", "at",
-                                         "salt", "out",      "out0",   "out1", "out2", "only"};
+    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",
+                                         "bad",  "at",       "salt",   "out",  "out0",
+                                         "out1", "out2",     "only",   "drawn"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -221,5 +222,6 @@ tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
 }
 
 bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
-    return tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0;
+    return tc_case_get(c, "drawn") ||
+           (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
 }

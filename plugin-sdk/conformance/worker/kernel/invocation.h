@@ -74,7 +74,8 @@ typedef struct tc_invocation {
     tc_arena *arena;
 } tc_invocation;
 
-/* Does the line give a seed of its own? It is for its class alone: others make nothing of it. */
+/* Does the line give a seed of its own, or was it drawn (draw.h)? It is for its class alone: others
+ * make nothing of it. */
 bool tc_is_extra(const tc_case *c, const tc_invocation *call);
 
 /* Reads a case's parameters; operands have shapes and no values yet. False with `why`. */

@@ -19,8 +19,7 @@ static int pick_shape(const tc_draft *d, tc_random *r, tc_shape *out) {
     return -1;
 }
 
-/* Size `from` becomes `to`: wherever it stands, or in one dimension of one shape. */
-static void set_size_everywhere(tc_draft *d, int64_t from, int64_t to) {
+void tc_mutate_resize(tc_draft *d, int64_t from, int64_t to) {
     tc_shape s;
     for (int i = 0; i < (int)d->n; i++) {
         if (!tc_draft_shape(d, i, &s))
@@ -51,7 +50,7 @@ static void change_size(tc_draft *d, tc_random *r) {
     int32_t dim = (int32_t)tc_below(r, (uint64_t)s.rank);
     int64_t size = sizes[tc_below(r, sizeof sizes / sizeof *sizes)];
     if (tc_below(r, 4) != 0)
-        set_size_everywhere(d, s.sizes[dim], size);
+        tc_mutate_resize(d, s.sizes[dim], size);
     else
         set_size(d, at, &s, dim, size);
 }
@@ -64,7 +63,7 @@ bool tc_mutate_grow(tc_draft *d, int at, int32_t dim, int64_t numel, tc_random *
         int64_t size = s.sizes[dim >= 0 && dim < s.rank ? dim : (int)tc_below(r, (uint64_t)s.rank)];
         if (size == 1)
             continue;
-        set_size_everywhere(d, size, numel / (s.numel / size) + 1 + (int64_t)tc_below(r, 99));
+        tc_mutate_resize(d, size, numel / (s.numel / size) + 1 + (int64_t)tc_below(r, 99));
         return true;
     }
     return false;
@@ -143,6 +142,23 @@ static void change_value(tc_draft *d, tc_random *r) {
         tc_draft_set(d, name, numbers[tc_below(r, N_POSITIVE)]);
     else if (tc_read_number(value, &number, why))
         tc_draft_set(d, name, numbers[tc_below(r, sizeof numbers / sizeof *numbers)]);
+}
+
+bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at) {
+    char text[32], why[TC_MESSAGE];
+    double value;
+    int a = tc_record_arg(record, d->at[at].name);
+    if (a < 0 || record->args[a].kind == TC_ARG_TENSOR)
+        return false;
+    if (strcmp(d->at[at].value, "true") == 0 || strcmp(d->at[at].value, "false") == 0) {
+        tc_draft_set(d, d->at[at].name, *d->at[at].value == 't' ? "false" : "true");
+        return true;
+    }
+    if (!tc_read_number(d->at[at].value, &value, why))
+        return false;
+    snprintf(text, sizeof text, "%g", value > 0 && value < 1 ? value / 2 : value + 1);
+    tc_draft_set(d, d->at[at].name, text);
+    return true;
 }
 
 static void change_data(tc_draft *d, tc_random *r) {

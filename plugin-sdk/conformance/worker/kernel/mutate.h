@@ -4,6 +4,7 @@
 
 #include "plugin-sdk/conformance/worker/data/element.h"
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
+#include "plugin-sdk/conformance/worker/kernel/record.h"
 
 /* Changes some parameters of a draft: sizes, ranks, how tensors lie, dtypes, attributes, data, the
  * seed. What comes out need not be a case (tc_draft_line). False where it is larger than a fuzzer
@@ -16,6 +17,12 @@ bool tc_mutate_shapes(tc_draft *d, tc_random *r);
 /* Makes the size of dimension `dim` (-1: of any) of the shape `at`, wherever it stands, so large that
  * the shape has some `numel` elements, no round number of them. False where it is 1. */
 bool tc_mutate_grow(tc_draft *d, int at, int32_t dim, int64_t numel, tc_random *r);
+
+/* Size `from` becomes `to` wherever it stands, and the shapes it stood in dense. */
+void tc_mutate_resize(tc_draft *d, int64_t from, int64_t to);
+
+/* Another value of the attribute at `at`, a number or a bool; false where the parameter is none. */
+bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at);
 
 /* How a tensor of these sizes lies: permuted, with gaps, shifted, and where it may be `broadcast` too,
  * each now and then. */

@@ -24,6 +24,9 @@ void tc_check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra,
 /* On one and on three host threads. */
 void tc_same_host_threads(tc_comparison *m);
 
+/* Calls that differ in one thing each, in turns. */
+void tc_same_turns(tc_comparison *m);
+
 /* Several threads on one stream, and several streams: many calls at the same time. */
 void tc_same_threads(tc_comparison *m);
 void tc_same_streams(tc_comparison *m);

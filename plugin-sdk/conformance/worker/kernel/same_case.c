@@ -6,6 +6,7 @@
  *     slices         the whole batch, and slices of it one by one
  *     threads        four threads with some calls each, at once on one stream
  *     streams        some calls on each of three streams, where there are streams
+ *     turns          the call, and others that differ from it in one thing, in turns
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
 #include "plugin-sdk/conformance/worker/suite.h"
@@ -236,7 +237,8 @@ static const struct way {
     void (*run)(tc_comparison *m);
 } ways[] = {{"dense", as_dense},          {"again", again},
             {"slices", slices},           {"threads", tc_same_threads},
-            {"streams", tc_same_streams}, {"host-threads", tc_same_host_threads}};
+            {"streams", tc_same_streams}, {"host-threads", tc_same_host_threads},
+            {"turns", tc_same_turns}};
 
 static const struct way *find_way(const char *name) {
     for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
@@ -254,7 +256,7 @@ static void run_here(const tc_case *c, const tc_options *options, tc_verdict *ou
     if (!m.subject)
         return;
     if (!way)
-        TC_CASE_ERROR(out, "how= is dense, again, slices, threads, streams or host-threads");
+        TC_CASE_ERROR(out, "how= is dense, again, slices, threads, streams, turns or host-threads");
     else if (!tc_invocation_parse(c, &arena, &m.call, why))
         TC_CASE_ERROR(out, "%s", why);
     else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
@@ -276,6 +278,7 @@ typedef struct relay {
     tc_sink sink;
     tc_sink *to;
     tc_arena arena;
+    tc_set set;
 } relay;
 
 static void emit(relay *r, const char *line, const char *how) {
@@ -291,6 +294,18 @@ static bool order_free(const tc_invocation *call) {
            (f == &tc_family_index && !call->record->adds) || !tc_is_float(call->types[0]);
 }
 
+/* Small, as it is called some dozens of times; follows from the line alone. */
+static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
+    enum { LEAST = 12, MOST = 600, MOST_EXHAUSTIVE = 1500 };
+    bool all = r->set == TC_EXHAUSTIVE;
+    int64_t most = call->outs[0].tensor.shape.numel;
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        if (call->args[a].tensor.shape.numel > most)
+            most = call->args[a].tensor.shape.numel;
+    return r->set != TC_SMOKE && most >= LEAST && most <= (all ? MOST_EXHAUSTIVE : MOST) &&
+           n / 64 % (all ? 4 : 8) == 0 && call->data == TC_DATA_RANDOM;
+}
+
 static void choose(tc_sink *sink, const char *line) {
     relay *r = (relay *)sink;
     char why[TC_MESSAGE];
@@ -304,6 +319,8 @@ static void choose(tc_sink *sink, const char *line) {
     uint64_t n = c.seed; /* of the line alone, whatever stands around it */
     if (!plain && exact)
         emit(r, line, "dense");
+    if (takes_turns(r, &call, n))
+        emit(r, line, "turns");
     if (n % 4 == 0)
         emit(r, line, "again");
     if (exact && can_cut(&call) && n % 2 == 0)
@@ -320,7 +337,7 @@ static void choose(tc_sink *sink, const char *line) {
 }
 
 static void list(tc_set set, tc_sink *sink) {
-    relay r = {.sink = {choose}, .to = sink};
+    relay r = {.sink = {choose}, .to = sink, .set = set};
     tc_class_kernel.list(set, &r.sink);
     tc_arena_finish(&r.arena);
 }

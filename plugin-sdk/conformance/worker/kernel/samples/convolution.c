@@ -63,7 +63,8 @@ static int64_t terms(const tc_invocation *call) {
 /* Padding may be zeros that are multiplied, or nothing: infinities only where both give the same.
  */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
-    if (call->data != TC_DATA_SPECIAL || strcmp(call->record->args[a].name, "input") == 0)
+    if ((call->data != TC_DATA_SPECIAL && !tc_is_null(call->data)) ||
+        strcmp(call->record->args[a].name, "input") == 0)
         return false;
     const tc_arg *arg = &call->record->args[a];
     for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
