@@ -148,7 +148,9 @@ static tn_status check_windows(const char *call, const int64_t *a, const int64_t
 }
 
 /* (self, output_size) */
-static tn_status adaptive(const char *call, const tn_cell *args, tn_cell *rets, int32_t n_dims) {
+tn_status tni_run_adaptive_avg_pool(const char *call, const tn_cell *args, tn_cell *rets,
+                                    int64_t dims) {
+    int32_t n_dims = (int32_t)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints out = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK];
@@ -164,18 +166,6 @@ static tn_status adaptive(const char *call, const tn_cell *args, tn_cell *rets, 
     for (int32_t k = n_dims - 1; k >= 0 && x; k--)
         x = window_sums(&tmp, x, first + k, out.data[k]);
     return tni_temps_return(&tmp, divided(&tmp, x, self->sizes + first, n_dims), rets);
-}
-
-tn_status tni_run_adaptive_avg_pool1d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool1d", args, rets, 1);
-}
-
-tn_status tni_run_adaptive_avg_pool2d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool2d", args, rets, 2);
-}
-
-tn_status tni_run_adaptive_avg_pool3d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool3d", args, rets, 3);
 }
 
 /* adaptive_avg_pool2d_backward(grad_output, self) */

@@ -385,8 +385,8 @@ static tn_tensor *with_zero(tni_temps *tmp, tn_tensor *x, int32_t dim) {
 
 /* (input, weight, bias, stride, padding, dilation, groups) of the last n dimensions: 'same' is
  * dilation * (kernel - 1) around them, of which the half rounded down comes first. */
-static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *call, int32_t n,
-                              conv_fn forward) {
+tn_status tni_run_conv_padding(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims) {
+    int32_t n = (int32_t)dims;
     tn_tensor *x = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int64_t stride[2], dilation[2], padding[2] = {0};
     bool same = args[4].v.string[0] == 's';
@@ -400,7 +400,7 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
                         call, (long long)stride[0], (long long)stride[1]);
     tni_temps tmp = {0};
     int32_t rank = x->view.rank;
-    /* else `forward` says what does not fit */
+    /* else the convolution says what does not fit */
     bool fits = (rank == n + 1 || rank == n + 2) && weight->view.rank == n + 2;
     for (int32_t i = 0; i < n && same && fits && x; i++) {
         int64_t kernel = weight->sizes[i + 2];
@@ -411,15 +411,8 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
     }
     return tni_temps_return(
         &tmp,
-        tni_own(&tmp, forward(x, weight, tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
-                              tn_ints_of(padding, n), tni_arg_ints(&args[5]), args[6].v.i64)),
+        tni_own(&tmp, (n == 1 ? tni_conv1d : tni_conv2d)(
+                          x, weight, tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
+                          tn_ints_of(padding, n), tni_arg_ints(&args[5]), args[6].v.i64)),
         rets);
-}
-
-tn_status tni_run_conv2d_padding(const tn_cell *args, tn_cell *rets) {
-    return conv_padding(args, rets, "tn_conv2d_padding", 2, tni_conv2d);
-}
-
-tn_status tni_run_conv1d_padding(const tn_cell *args, tn_cell *rets) {
-    return conv_padding(args, rets, "tn_conv1d_padding", 1, tni_conv1d);
 }

@@ -320,7 +320,7 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
 }
 
 /* Zeroes what lies above (tril) or below (triu) a diagonal of the last two dimensions. */
-static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, bool lower) {
+tn_status tni_run_triangle(const char *call, const tn_cell *args, tn_cell *rets, bool lower) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank < 2)
         return tni_fail(TN_ERR_SHAPE, "%s: self must have at least 2 dimensions", call);
@@ -338,12 +338,4 @@ static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, 
     tn_tensor *keep = lower ? tni_own(&tmp, tni_le(j, i)) : tni_own(&tmp, tni_ge(j, i));
     return tni_temps_return(
         &tmp, tni_own(&tmp, tni_where(keep, self, tni_own(&tmp, tni_zero_of(self)))), rets);
-}
-
-tn_status tni_run_tril(const tn_cell *args, tn_cell *rets) {
-    return triangle("tn_tril", args, rets, true);
-}
-
-tn_status tni_run_triu(const tn_cell *args, tn_cell *rets) {
-    return triangle("tn_triu", args, rets, false);
 }

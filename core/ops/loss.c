@@ -176,15 +176,6 @@ tn_status tni_run_cross_entropy(const tn_cell *args, tn_cell *rets) {
 
 /* ---- differences ------------------------------------------------------------------------- */
 
-/* mse_loss(self, target, reduction) */
-tn_status tni_run_mse_loss(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x =
-        tni_own(&tmp, tni_sub(tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tn_int(1)));
-    x = tni_then(&tmp, tni_mul(x, x), x);
-    return tni_temps_return(&tmp, reduced(&tmp, x, reduction_of(&args[2])), rets);
-}
-
 /* For the table: the loss as the word says. */
 tn_tensor *tni_reduced(tn_tensor *loss, const char *how) {
     if (!loss || *how == REDUCE_NONE)

@@ -111,14 +111,6 @@ tn_status tni_run_bmm(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, out, rets);
 }
 
-tn_status tni_run_mm(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[0]), 0));
-    tn_tensor *y = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[1]), 0));
-    tn_tensor *product = tni_own(&tmp, tni_bmm(x, y));
-    return tni_temps_return(&tmp, tni_own(&tmp, tni_select(product, 0, 0)), rets);
-}
-
 /* Is a factor of a product one, in what its dtype is computed in? */
 static bool counts(tn_scalar factor, tn_dtype dtype) {
     double value = tni_scalar_f64(factor);

@@ -275,8 +275,9 @@ static tn_status check_pad(const char *call, const tn_tensor *self, tn_ints padd
 }
 
 /* (self, padding) over the last n_dims dimensions */
-static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *rets, int32_t n_dims,
-                              bool reflects) {
+tn_status tni_run_pad_with_own(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims,
+                               bool reflects) {
+    int32_t n_dims = (int32_t)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints padding = tni_arg_ints(&args[1]);
     int64_t out[3], total = 0;
@@ -306,28 +307,4 @@ static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *re
         x = tni_then(&tmp, tni_index_select(x, self->view.rank - 1 - k, along), x);
     }
     return return_fresh(&tmp, places ? x : NULL, self, rets);
-}
-
-tn_status tni_run_reflection_pad1d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad1d", args, rets, 1, true);
-}
-
-tn_status tni_run_reflection_pad2d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad2d", args, rets, 2, true);
-}
-
-tn_status tni_run_reflection_pad3d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad3d", args, rets, 3, true);
-}
-
-tn_status tni_run_replication_pad1d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad1d", args, rets, 1, false);
-}
-
-tn_status tni_run_replication_pad2d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad2d", args, rets, 2, false);
-}
-
-tn_status tni_run_replication_pad3d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad3d", args, rets, 3, false);
 }

@@ -150,23 +150,16 @@ tn_status tni_run_randn(const tn_cell *args, tn_cell *rets) {
 }
 
 /* self, dtype, device: what is left out is self's */
-static tn_status made_like(const char *call, const tn_cell *args, tn_cell *rets,
-                           tn_tensor *(*make)(const char *, tn_ints, tn_dtype, tni_device *)) {
+tn_status tni_run_made_like(const char *call, const tn_cell *args, tn_cell *rets, bool is_normal) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
     tn_device where = tni_arg_device(&args[2]);
     tni_device *device = where.type == 0 ? self->device : tni_device_get(where);
     if (dtype == TN_DTYPE_NONE)
         dtype = self->view.dtype;
-    return tni_return(rets, device ? make(call, tni_sizes(self), dtype, device) : NULL);
-}
-
-tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
-    return made_like("tn_rand_like", args, rets, uniform);
-}
-
-tn_status tni_run_randn_like(const tn_cell *args, tn_cell *rets) {
-    return made_like("tn_randn_like", args, rets, normal);
+    if (!device)
+        return tni_failed();
+    return tni_return(rets, (is_normal ? normal : uniform)(call, tni_sizes(self), dtype, device));
 }
 
 static bool holds(tn_dtype dtype, int64_t value) {

@@ -93,27 +93,6 @@ tn_status tni_run_unflatten_int(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_view(self, tn_ints_of(sizes, rank + parts.n - 1)));
 }
 
-tn_status tni_run_atleast_1d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, self->view.rank > 0 ? tni_keep(self) : tni_reshape(self, TN_SHAPE(1)));
-}
-
-tn_status tni_run_atleast_2d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.rank == 0)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, 1)));
-    return tni_return(rets, self->view.rank > 1 ? tni_keep(self) : tni_unsqueeze(self, 0));
-}
-
-tn_status tni_run_atleast_3d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.rank == 0)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, 1, 1)));
-    if (self->view.rank == 1)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, self->sizes[0], 1)));
-    return tni_return(rets, self->view.rank > 2 ? tni_keep(self) : tni_unsqueeze(self, -1));
-}
-
 /* rot90(self, k, dims) */
 tn_status tni_run_rot90(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);

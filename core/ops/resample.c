@@ -223,7 +223,9 @@ static tn_tensor *along(tni_temps *tmp, const resampling *r, const tap_tables *t
     return sum;
 }
 
-static tn_status upsample(const char *call, const tn_cell *args, tn_cell *rets, resampling r) {
+tn_status tni_run_upsample(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims,
+                           int64_t taps) {
+    resampling r = {.filter = (filter)taps, .n_dims = (int32_t)dims};
     static const char *const shapes[] = {"[N, C, W]", "[N, C, H, W]", "[N, C, D, H, W]"};
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     int64_t sizes[TN_MAX_RANK];
@@ -257,38 +259,4 @@ static tn_status upsample(const char *call, const tn_cell *args, tn_cell *rets, 
 }
 
 /* (self, output_size, scales...) */
-tn_status tni_run_upsample_nearest1d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest1d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 1});
-}
-
-tn_status tni_run_upsample_nearest2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest2d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 2});
-}
-
-tn_status tni_run_upsample_nearest3d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest3d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 3});
-}
-
 /* (self, output_size, align_corners, scales...) */
-tn_status tni_run_upsample_linear1d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_linear1d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 1});
-}
-
-tn_status tni_run_upsample_bilinear2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_bilinear2d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 2});
-}
-
-tn_status tni_run_upsample_trilinear3d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_trilinear3d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 3});
-}
-
-tn_status tni_run_upsample_bicubic2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_bicubic2d", args, rets,
-                    (resampling){.filter = CUBIC, .n_dims = 2});
-}

@@ -65,8 +65,8 @@ static tn_tensor *running_places(tn_tensor *self, int32_t dim, bool largest) {
 }
 
 /* cummax(self, dim) -> values, indices */
-static tn_status running_extreme(const char *call, const tn_cell *args, tn_cell *rets,
-                                 bool largest) {
+tn_status tni_run_running_extreme(const char *call, const tn_cell *args, tn_cell *rets,
+                                  bool largest) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (dim < 0)
@@ -82,14 +82,6 @@ static tn_status running_extreme(const char *call, const tn_cell *args, tn_cell 
         results[0] = results[1] ? tni_own(&tmp, tni_gather(self, dim, results[1])) : NULL;
     }
     return tni_temps_return_many(&tmp, results, 2, rets);
-}
-
-tn_status tni_run_cummax(const tn_cell *args, tn_cell *rets) {
-    return running_extreme("tn_cummax", args, rets, true);
-}
-
-tn_status tni_run_cummin(const tn_cell *args, tn_cell *rets) {
-    return running_extreme("tn_cummin", args, rets, false);
 }
 
 /* logcumsumexp(self, dim) */

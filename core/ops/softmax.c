@@ -42,30 +42,3 @@ tn_status tni_run_log_softmax(const tn_cell *args, tn_cell *rets) {
     x = tni_own(&tmp, tni_log_softmax_forward(x, args[1].v.i64));
     return tni_temps_return(&tmp, x, rets);
 }
-
-/* self - its largest along dim */
-static tn_tensor *shifted(tni_temps *tmp, tn_tensor *self, tn_ints dim) {
-    tn_tensor *largest = tni_own(tmp, tni_amax(self, dim, true));
-    return tni_own(tmp, tni_sub(self, largest, tn_int(1)));
-}
-
-tn_status tni_run_softmax_forward(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
-    tn_tensor *x = shifted(&tmp, self, dim);
-    x = tni_then(&tmp, tni_exp(x), x);
-    tn_tensor *sum = tni_own(&tmp, tni_sum_dim(x, dim, true, TN_DTYPE_NONE));
-    return tni_temps_return(&tmp, tni_then(&tmp, tni_div(x, sum), x), rets);
-}
-
-tn_status tni_run_log_softmax_forward(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
-    tn_tensor *x = shifted(&tmp, self, dim);
-    tn_tensor *sum = tni_own(&tmp, tni_exp(x));
-    sum = tni_then(&tmp, tni_sum_dim(sum, dim, true, TN_DTYPE_NONE), sum);
-    sum = tni_then(&tmp, tni_log(sum), sum);
-    return tni_temps_return(&tmp, tni_then(&tmp, tni_sub(x, sum, tn_int(1)), x), rets);
-}

@@ -7,6 +7,7 @@ has a name is borrowed. NULL is a failure and passes through every call, so the 
 """
 
 import ast
+import math
 
 from emit import default_c
 
@@ -91,6 +92,8 @@ class Compiler:
 
     def visit(self, node):
         if isinstance(node, ast.Name):
+            if node.id == "inf":
+                return "constant", math.inf, False
             if node.id not in self.names:
                 self.fail(f"no argument or result '{node.id}'")
             kind, code = self.names[node.id]
@@ -119,6 +122,8 @@ class Compiler:
             return self.binary(node, node.ops[0], node.left, node.comparators[0])
         if isinstance(node, ast.IfExp):
             return self.choice(node)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+            return self.given_or(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             named = {k.arg: self.visit(k.value) for k in node.keywords}
             return self.call(node.func.id, [self.visit(a) for a in node.args], named)
@@ -198,6 +203,14 @@ class Compiler:
                 self.fail(f"'{ast.unparse(branch)}' is no tensor but {kind}")
             self.lines += [f"{name} = {code if owned else f'tni_keep_opt({code})'};", end]
         return "tensor", name, True
+
+    def given_or(self, node):
+        """A dtype or device that was given, else the other."""
+        (kind, given, _), (other_kind, other, _) = map(self.visit, node.values)
+        left_out = {"dtype": f"{given} == TN_DTYPE_NONE", "device": f"{given}.type == 0"}.get(kind)
+        if not left_out or kind != other_kind:
+            self.fail(f"'{ast.unparse(node)}' is of {kind} and {other_kind}")
+        return kind, f"({left_out} ? {other} : {given})", False
 
     def call(self, name, values, named=()):
         """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""

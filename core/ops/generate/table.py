@@ -136,6 +136,8 @@ def load(path, kernels):
             fail(entry, "'infer' is for kernels that are not pointwise")
         if entry["kind"] in ("view", "composite"):
             entry.setdefault("run", f"c:tni_run_{name}")
+        if "run" in entry:
+            entry["run"] = "; ".join(entry["run"].splitlines())
         entry.setdefault("types", "promote")
         entry.setdefault("forms", "functional")
         entry.setdefault("tolerance", "exact")
