@@ -304,14 +304,14 @@ static tn_status compare(const check *c, tn_tensor *input, uint64_t index, doubl
         }
         if (!wrong)
             continue;
-        char shape[TNI_SHAPE_TEXT], where[TNI_SHAPE_TEXT];
+        char where[TNI_SHAPE_TEXT];
         return tni_fail(
             TN_ERR_INVALID_ARGUMENT,
             "%s: the derivative of output %llu, element %lld, by input %llu of shape %s, element "
             "%s, is %.9g by the formula and %.9g by central differences (eps %g, atol %g, rtol "
             "%g); %llu of %lld derivatives of this output by this input differ",
             c->name, (unsigned long long)o, (long long)(worst % c->numel[o]),
-            (unsigned long long)index, tni_shape_text(input->view.rank, input->sizes, shape),
+            (unsigned long long)index, TNI_SHAPE_OF(input),
             place(input, worst / c->numel[o], where), analytic_of[o][worst], numerical_of[o][worst],
             c->eps, c->atol, c->rtol, (unsigned long long)wrong, (long long)n);
     }

@@ -283,13 +283,10 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
     if (!tni_broadcast(dst->view.rank, dst->sizes, src->view.rank, src->sizes, &rank, sizes) ||
-        rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0) {
-        char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+        rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_copy_: src of shape %s does not broadcast to self of shape %s",
-                        tni_shape_text(src->view.rank, src->sizes, a),
-                        tni_shape_text(dst->view.rank, dst->sizes, b));
-    }
+                        TNI_SHAPE_OF(src), TNI_SHAPE_OF(dst));
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;
     if (src->device->is_meta)

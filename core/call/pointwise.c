@@ -145,14 +145,11 @@ static tn_status broadcast_inputs(long_call *c) {
             continue;
         int32_t rank = c->rank;
         int64_t sizes[TN_MAX_RANK];
-        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes)) {
-            char a[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
+        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes))
             return tni_build_fail(&c->b, TN_ERR_SHAPE,
                                   "shapes %s and %s do not broadcast; sizes must be equal or 1, "
                                   "counted from the last dimension",
-                                  tni_shape_text(rank, c->sizes, a),
-                                  tni_shape_text(t->view.rank, t->sizes, other));
-        }
+                                  TNI_SHAPE_OF_SIZES(rank, c->sizes), TNI_SHAPE_OF(t));
         memcpy(c->sizes, sizes, (size_t)c->rank * sizeof *sizes);
     }
     return TN_OK;
@@ -160,12 +157,10 @@ static tn_status broadcast_inputs(long_call *c) {
 
 static tn_status check_dst(const long_call *c, tn_dtype result_type) {
     const tn_tensor *dst = c->dst;
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     if (!tni_has_shape(dst, c->rank, c->sizes))
         return tni_build_fail(&c->b, TN_ERR_SHAPE, "%s has shape %s, but the result has %s",
                               c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
-                              tni_shape_text(dst->view.rank, dst->sizes, have),
-                              tni_shape_text(c->rank, c->sizes, want));
+                              TNI_SHAPE_OF(dst), TNI_SHAPE_OF_SIZES(c->rank, c->sizes));
     if (!tni_can_cast(result_type, dst->view.dtype))
         return tni_build_fail(&c->b, TN_ERR_DTYPE,
                               "the result is %s and cannot be stored as %s; cast the operands, or "

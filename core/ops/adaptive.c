@@ -125,13 +125,12 @@ static tn_status check_planes(const char *call, const char *name, const tn_tenso
     static const char *const shapes[] = {"[N, C, W] or [C, W]", "[N, C, H, W] or [C, H, W]",
                                          "[N, C, D, H, W] or [C, D, H, W]"};
     int32_t rank = t->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == n_dims + 1 || rank == n_dims + 2;
     for (int32_t d = first_full < 0 ? rank + first_full : first_full; fits && d < rank; d++)
         fits = t->sizes[d] > 0;
     if (!fits)
         return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, with no empty planes, but has shape %s",
-                        call, name, shapes[n_dims - 1], tni_shape_text(rank, t->sizes, text));
+                        call, name, shapes[n_dims - 1], TNI_SHAPE_OF_SIZES(rank, t->sizes));
     return tni_resample_float(call, t);
 }
 
@@ -173,7 +172,6 @@ tn_status tni_run_adaptive_avg_pool2d_backward(const tn_cell *args, tn_cell *ret
     const char *call = "tn_adaptive_avg_pool2d_backward";
     tn_tensor *grad = tni_arg_tensor(&args[0]), *self = tni_arg_tensor(&args[1]);
     int32_t first = self->view.rank - 2;
-    char text[2][TNI_SHAPE_TEXT];
     tn_status status = check_planes(call, "self", self, 2, -2);
     if (status == TN_OK)
         status = check_planes(call, "grad_output", grad, 2, self->view.rank);
@@ -185,8 +183,7 @@ tn_status tni_run_adaptive_avg_pool2d_backward(const tn_cell *args, tn_cell *ret
         return tni_fail(TN_ERR_SHAPE,
                         "%s: grad_output of shape %s and self of shape %s do not fit; they are "
                         "[N, C, H, W] with the same N and C, or [C, H, W], of one dtype",
-                        call, tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                        tni_shape_text(self->view.rank, self->sizes, text[1]));
+                        call, TNI_SHAPE_OF(grad), TNI_SHAPE_OF(self));
     status = check_windows(call, self->sizes + first, grad->sizes + first, 2);
     if (status != TN_OK)
         return status;

@@ -26,9 +26,8 @@ typedef struct conv {
 } conv;
 
 static tn_status fail_rank(const conv *c, const char *name, const char *expected, tn_ints sizes) {
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
-                    tni_shape_text((int32_t)sizes.n, sizes.data, text));
+                    TNI_SHAPE_OF_INTS(sizes));
 }
 
 /* From the shapes of input and weight, and the arguments stride, padding, dilation and groups,
@@ -56,13 +55,12 @@ static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints wei
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: %lld output channels cannot be divided into %lld groups", call,
                         (long long)c->out_channels, (long long)c->groups);
-    char text[2][TNI_SHAPE_TEXT];
     if (weight.data[1] * c->groups != w->c || w->c == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and weight %s with %lld groups do not fit; input.size(1) "
                         "must equal groups * weight.size(1), and not be 0",
-                        call, tni_shape_text(4, input.data, text[0]),
-                        tni_shape_text(4, weight.data, text[1]), (long long)c->groups);
+                        call, TNI_SHAPE_OF_SIZES(4, input.data), TNI_SHAPE_OF_SIZES(4, weight.data),
+                        (long long)c->groups);
     return tni_window_finish(w, false, call) ? TN_OK : tni_failed();
 }
 
@@ -70,10 +68,9 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
     int64_t sizes[4] = {c->window.n, c->out_channels, c->window.out[0], c->window.out[1]};
     if (tni_has_shape(grad, 4, sizes))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
-    return tni_fail(
-        TN_ERR_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
-        tni_shape_text(grad->view.rank, grad->sizes, text[0]), tni_shape_text(4, sizes, text[1]));
+    return tni_fail(TN_ERR_SHAPE,
+                    "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
+                    TNI_SHAPE_OF(grad), TNI_SHAPE_OF_SIZES(4, sizes));
 }
 
 /* The kernel gets two values for each of stride, padding and dilation. */
@@ -91,12 +88,9 @@ tn_status tni_infer_convolution(tni_build *b) {
         conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3);
     if (status != TN_OK)
         return status;
-    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
-        char text[TNI_SHAPE_TEXT];
+    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels))
         return tni_build_fail(b, TN_ERR_SHAPE, "bias must have shape [%lld], but has %s",
-                              (long long)c.out_channels,
-                              tni_shape_text(bias->view.rank, bias->sizes, text));
-    }
+                              (long long)c.out_channels, TNI_SHAPE_OF(bias));
     tni_build_out(b, 0, 4,
                   (int64_t[]){c.window.n, c.out_channels, c.window.out[0], c.window.out[1]});
     return set_pairs(b, &c);
@@ -311,9 +305,8 @@ tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets
 /* ---- shorter forms ----------------------------------------------------------------------- */
 
 static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
-                    tni_shape_text(input->view.rank, input->sizes, text));
+                    TNI_SHAPE_OF(input));
 }
 
 /* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
@@ -339,12 +332,10 @@ tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
     int32_t rank = input->view.rank;
     if (rank != 2 && rank != 3)
         return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
-    if (weight->view.rank != 3) {
-        char text[TNI_SHAPE_TEXT];
+    if (weight->view.rank != 3)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
-                        tni_shape_text(weight->view.rank, weight->sizes, text));
-    }
+                        TNI_SHAPE_OF(weight));
     int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
     for (int i = 0; i < 3; i++) {
         tn_ints given = tni_arg_ints(&args[3 + i]);

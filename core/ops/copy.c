@@ -86,9 +86,8 @@ tn_status tni_run_contiguous(const tn_cell *args, tn_cell *rets) {
 /* fill(self, value) */
 tn_status tni_run_fill_tensor(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *value = tni_arg_tensor(&args[1]);
-    char text[TNI_SHAPE_TEXT];
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_fill_tensor: value must be of rank 0, but has shape %s",
-                        tni_shape_text(value->view.rank, value->sizes, text));
+                        TNI_SHAPE_OF(value));
     return tni_return(rets, tni_copy(self, value, false));
 }

@@ -37,14 +37,13 @@ static tn_status check_lengths(const ctc *c, const char *name, tn_ints lengths, 
 
 static tn_status check_targets(ctc *c) {
     int32_t rank = c->targets->view.rank;
-    char text[TNI_SHAPE_TEXT];
     int64_t sum = 0, all = c->targets->view.numel;
     bool fits = rank == 1 || (rank == 2 && c->targets->sizes[0] == c->n);
     if (!fits)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: targets must be [%lld, S], or of rank 1 with one behind the other, "
                         "but have shape %s",
-                        call, (long long)c->n, tni_shape_text(rank, c->targets->sizes, text));
+                        call, (long long)c->n, TNI_SHAPE_OF_SIZES(rank, c->targets->sizes));
     tn_status status =
         check_lengths(c, "target_lengths", c->lengths, rank == 2 ? c->targets->sizes[1] : all);
     if (status != TN_OK)
@@ -189,12 +188,11 @@ tn_status tni_run_ctc_loss(const tn_cell *args, tn_cell *rets) {
              .blank = args[4].v.i64};
     int32_t rank = c.log_probs->view.rank;
     const char *how = args[5].v.string;
-    char text[TNI_SHAPE_TEXT];
     if ((rank != 2 && rank != 3) || c.log_probs->view.numel == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: log_probs must be [steps, N, C] or [steps, C], with elements, but "
                         "have shape %s",
-                        call, tni_shape_text(rank, c.log_probs->sizes, text));
+                        call, TNI_SHAPE_OF_SIZES(rank, c.log_probs->sizes));
     if (!tni_is_float(c.log_probs->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: log_probs are %s; they must be floating", call,
                         tn_dtype_name(c.log_probs->view.dtype));

@@ -6,15 +6,13 @@
 #include <math.h>
 
 static tn_status check_shape(const char *call, tn_ints size) {
-    char text[TNI_SHAPE_TEXT];
     if (size.n > TN_MAX_RANK)
         return tni_fail(TN_ERR_SHAPE, "%s: %lld dimensions, but %d are the most a tensor can have",
                         call, (long long)size.n, TN_MAX_RANK);
     for (int64_t d = 0; d < size.n; d++)
         if (size.data[d] < 0)
             return tni_fail(TN_ERR_SHAPE, "%s: size %lld of shape %s is negative", call,
-                            (long long)size.data[d],
-                            tni_shape_text((int32_t)size.n, size.data, text));
+                            (long long)size.data[d], TNI_SHAPE_OF_INTS(size));
     return TN_OK;
 }
 

@@ -29,7 +29,6 @@ static void out_like(tni_build *b, const tn_tensor *t) {
 /* index fits `limit` in every dimension but `dim`. */
 static tn_status check_index(tni_build *b, const tn_tensor *index, const tn_tensor *limit,
                              int32_t dim, const char *what) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     bool fits = index->view.rank == limit->view.rank || index->view.rank + limit->view.rank == 1;
     for (int32_t d = 0; fits && d < index->view.rank && d < limit->view.rank; d++)
         fits = d == dim || index->sizes[d] <= limit->sizes[d];
@@ -38,8 +37,7 @@ static tn_status check_index(tni_build *b, const tn_tensor *index, const tn_tens
     return tni_build_fail(b, TN_ERR_SHAPE,
                           "index %s must have as many dimensions as %s %s and be no "
                           "larger%s",
-                          tni_shape_text(index->view.rank, index->sizes, have), what,
-                          tni_shape_text(limit->view.rank, limit->sizes, want),
+                          TNI_SHAPE_OF(index), what, TNI_SHAPE_OF(limit),
                           dim >= 0 ? " outside dim" : "");
 }
 
@@ -108,14 +106,13 @@ tn_status tni_infer_scatter_add(tni_build *b) {
 /* One place of self's dimension for each element of index; of a self without dimensions, the one.
  */
 static tn_status check_index_1d(tni_build *b, const tn_tensor *index, const tn_tensor *self) {
-    char text[TNI_SHAPE_TEXT];
     if (index->view.rank > 1)
         return tni_build_fail(b, TN_ERR_SHAPE, "index must be of rank 0 or 1, but is %s",
-                              tni_shape_text(index->view.rank, index->sizes, text));
+                              TNI_SHAPE_OF(index));
     if (self->view.rank == 0 && index->view.numel != 1)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "self has no dimensions, so index must name one element, but is %s",
-                              tni_shape_text(index->view.rank, index->sizes, text));
+                              TNI_SHAPE_OF(index));
     return TN_OK;
 }
 
@@ -138,7 +135,6 @@ tn_status tni_infer_index_select(tni_build *b) {
 tn_status tni_infer_index_add(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *index = tni_build_tensor(b, 2);
     tn_tensor *source = tni_build_tensor(b, 3);
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
@@ -152,8 +148,7 @@ tn_status tni_infer_index_add(tni_build *b) {
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "source %s must be shaped like self %s, with the length "
                               "of index (%lld) at dimension %d",
-                              tni_shape_text(source->view.rank, source->sizes, have),
-                              tni_shape_text(self->view.rank, self->sizes, want),
+                              TNI_SHAPE_OF(source), TNI_SHAPE_OF(self),
                               (long long)index->view.numel, dim);
     return adds_onto(b, self, dim, index);
 }
@@ -220,10 +215,9 @@ tn_status tni_run_index_add(const tn_cell *args, tn_cell *rets) {
 /* masked_fill(self, mask, value) */
 tn_status tni_run_masked_fill(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *value = tni_arg_tensor(&args[2]);
-    char text[TNI_SHAPE_TEXT];
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_masked_fill: value must be of rank 0, but has shape %s",
-                        tni_shape_text(value->view.rank, value->sizes, text));
+                        TNI_SHAPE_OF(value));
     tni_temps tmp = {0};
     value = tni_own(&tmp, tni_to_dtype(value, self->view.dtype));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_arg_tensor(&args[1]), value, self)),
@@ -305,11 +299,9 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
                         tn_dtype_name(mask->view.dtype));
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     if (!tni_broadcast(self->view.rank, self->sizes, mask->view.rank, mask->sizes, &rank, sizes))
         return tni_fail(TN_ERR_SHAPE, "tn_masked_select: shapes %s and %s do not broadcast",
-                        tni_shape_text(self->view.rank, self->sizes, a),
-                        tni_shape_text(mask->view.rank, mask->sizes, c));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF(mask));
     tni_temps tmp = {0};
     tn_ints shape = tn_ints_of(sizes, rank);
     tn_tensor *flat =

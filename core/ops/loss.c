@@ -33,7 +33,6 @@ typedef struct class_loss {
 
 static tn_status check_classes(const class_loss *l, const tn_tensor *self,
                                const tn_tensor *target) {
-    char text[2][TNI_SHAPE_TEXT];
     int32_t rank = self->view.rank, lead = rank > 1;
     if (tni_is_float(target->view.dtype) || target->view.dtype == TN_BOOL)
         return tni_fail(TN_ERR_DTYPE, "%s: targets must be integers that name classes, but are %s",
@@ -46,13 +45,11 @@ static tn_status check_classes(const class_loss *l, const tn_tensor *self,
         return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and target %s do not fit; input is [N, C, ...] and target "
                         "[N, ...], or [C] and a target of rank 0",
-                        l->call, tni_shape_text(rank, self->sizes, text[0]),
-                        tni_shape_text(target->view.rank, target->sizes, text[1]));
+                        l->call, TNI_SHAPE_OF_SIZES(rank, self->sizes), TNI_SHAPE_OF(target));
     if (l->weight && (l->weight->view.rank != 1 || l->weight->sizes[0] != self->sizes[lead]))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: weight must have shape [%lld], one for each class, but has %s",
-                        l->call, (long long)self->sizes[lead],
-                        tni_shape_text(l->weight->view.rank, l->weight->sizes, text[0]));
+                        l->call, (long long)self->sizes[lead], TNI_SHAPE_OF(l->weight));
     return TN_OK;
 }
 
@@ -202,20 +199,17 @@ tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     tn_tensor *weight = tni_arg_tensor(&args[2]), *pos_weight = tni_arg_tensor(&args[3]);
     const char *call = "tn_binary_cross_entropy_with_logits";
-    char text[2][TNI_SHAPE_TEXT];
     for (int i = 2; i < 4; i++) {
         const tn_tensor *t = tni_arg_tensor(&args[i]);
         if (t && !fits_into(t, x))
             return tni_fail(TN_ERR_SHAPE, "%s: %s of shape %s does not broadcast to the input's %s",
-                            call, i == 2 ? "weight" : "pos_weight",
-                            tni_shape_text(t->view.rank, t->sizes, text[0]),
-                            tni_shape_text(x->view.rank, x->sizes, text[1]));
+                            call, i == 2 ? "weight" : "pos_weight", TNI_SHAPE_OF(t),
+                            TNI_SHAPE_OF(x));
     }
     if (!tni_same_shape(x, target))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: target has shape %s, but must have that of the input, %s", call,
-                        tni_shape_text(target->view.rank, target->sizes, text[0]),
-                        tni_shape_text(x->view.rank, x->sizes, text[1]));
+                        TNI_SHAPE_OF(target), TNI_SHAPE_OF(x));
     if (!tni_is_float(x->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(x->view.dtype));

@@ -16,15 +16,13 @@ static bool ends_with(const tn_tensor *t, tn_ints shape) {
 }
 
 static tn_status check_normalized(const tni_build *b, const tn_tensor *input, tn_ints shape) {
-    char text[2][TNI_SHAPE_TEXT];
     if (shape.n < 1)
         return tni_build_fail(b, TN_ERR_INVALID_ARGUMENT,
                               "normalized_shape is empty; name the sizes of the last dimensions");
     if (!ends_with(input, shape))
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "input has shape %s, which does not end with normalized_shape %s",
-                              tni_shape_text(input->view.rank, input->sizes, text[0]),
-                              tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                              TNI_SHAPE_OF(input), TNI_SHAPE_OF_INTS(shape));
     return TN_OK;
 }
 
@@ -32,10 +30,8 @@ static tn_status check_scale(const tni_build *b, uint32_t arg, const char *name,
     const tn_tensor *t = tni_build_tensor(b, arg);
     if (!t || (t->view.rank == shape.n && ends_with(t, shape)))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
     return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have normalized_shape %s",
-                          name, tni_shape_text(t->view.rank, t->sizes, text[0]),
-                          tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                          name, TNI_SHAPE_OF(t), TNI_SHAPE_OF_INTS(shape));
 }
 
 /* input's sizes, 1 in the normalised dimensions */
@@ -81,11 +77,9 @@ tn_status tni_infer_layer_norm_backward(tni_build *b) {
     for (uint32_t i = 0; i < 4; i++) {
         const tn_tensor *t = i == 0 ? grad : tni_build_tensor(b, i);
         const int64_t *expected = i < 2 ? input->sizes : sizes;
-        char text[2][TNI_SHAPE_TEXT];
         if (!tni_has_shape(t, input->view.rank, expected))
             return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have %s", names[i],
-                                  tni_shape_text(t->view.rank, t->sizes, text[0]),
-                                  tni_shape_text(input->view.rank, expected, text[1]));
+                                  TNI_SHAPE_OF(t), TNI_SHAPE_OF_SIZES(input->view.rank, expected));
     }
     tni_build_out(b, 0, input->view.rank, input->sizes);
     b->kargs[5] = tni_cell_i64(shape.n);
@@ -268,10 +262,9 @@ static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
 static tn_status check_batch_norm(const tn_cell *args, const char *call) {
     const tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
-    char text[TNI_SHAPE_TEXT];
     if (rank < 2 && !(rank == 1 && input->view.numel == 0)) /* as PyTorch takes [0] */
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, C, ...], but has shape %s", call,
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        TNI_SHAPE_OF(input));
     if (!tni_is_float(input->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(input->view.dtype));
@@ -283,8 +276,7 @@ static tn_status check_batch_norm(const tn_cell *args, const char *call) {
             return tni_fail(TN_ERR_SHAPE,
                             "%s: %s must have shape [%lld], one for each channel, but "
                             "has %s",
-                            call, names[i], (long long)channels,
-                            tni_shape_text(t->view.rank, t->sizes, text));
+                            call, names[i], (long long)channels, TNI_SHAPE_OF(t));
     }
     bool training = args[5].v.boolean;
     if (!training && (!tni_arg_tensor(&args[3]) || !tni_arg_tensor(&args[4])))
@@ -296,7 +288,7 @@ static tn_status check_batch_norm(const tn_cell *args, const char *call) {
         return tni_fail(TN_ERR_SHAPE,
                         "%s: training needs more than one value for each channel, but "
                         "the input has shape %s",
-                        call, tni_shape_text(input->view.rank, input->sizes, text));
+                        call, TNI_SHAPE_OF(input));
     return TN_OK;
 }
 

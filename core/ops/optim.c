@@ -62,12 +62,10 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
 }
 
 static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n) {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     for (uint32_t i = 1; i < n; i++)
         if (!tni_same_shape(t[i], t[0]))
             return tni_fail(TN_ERR_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
-                            tni_shape_text(t[0]->view.rank, t[0]->sizes, a), i,
-                            tni_shape_text(t[i]->view.rank, t[i]->sizes, b));
+                            TNI_SHAPE_OF(t[0]), i, TNI_SHAPE_OF(t[i]));
     return TN_OK;
 }
 
@@ -75,15 +73,13 @@ static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n)
 static tn_status check_factors(const char *call, const tn_tensor *factors, const tn_tensor *self,
                                int64_t n) {
     tn_dtype dtype = self->view.dtype == TN_F64 ? TN_F64 : TN_F32;
-    char text[TNI_SHAPE_TEXT];
     if (factors->view.dtype == dtype && factors->view.numel == n &&
         (n == 1 || factors->view.rank == 1) && factors->device == self->device)
         return TN_OK;
-    return tni_fail(TN_ERR_SHAPE,
-                    "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,
-                    n == 1 ? "lr" : "factors", tn_dtype_name(factors->view.dtype),
-                    tni_shape_text(factors->view.rank, factors->sizes, text), factors->device->name,
-                    tn_dtype_name(dtype), (long long)n, self->device->name);
+    return tni_fail(
+        TN_ERR_SHAPE, "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,
+        n == 1 ? "lr" : "factors", tn_dtype_name(factors->view.dtype), TNI_SHAPE_OF(factors),
+        factors->device->name, tn_dtype_name(dtype), (long long)n, self->device->name);
 }
 
 /* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay,

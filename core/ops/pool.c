@@ -35,12 +35,10 @@ static tn_status check_seen(const tni_window *w, const char *call) {
  * describe; dilation NULL: 1. */
 static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const tn_cell *options,
                            const tn_cell *dilation, bool ceil_mode) {
-    if (sizes.n != 3 && sizes.n != 4) {
-        char text[TNI_SHAPE_TEXT];
+    if (sizes.n != 3 && sizes.n != 4)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: the input must be [N, C, H, W] or [C, H, W], but has shape %s", call,
-                        tni_shape_text((int32_t)sizes.n, sizes.data, text));
-    }
+                        TNI_SHAPE_OF_INTS(sizes));
     w->n = sizes.n == 4 ? sizes.data[0] : 1;
     w->c = sizes.data[sizes.n - 3];
     memcpy(w->in, sizes.data + sizes.n - 2, sizeof w->in);
@@ -109,10 +107,8 @@ static tn_status check_sizes(const char *call, const char *name, const tn_tensor
                              tn_ints expected) {
     if (tni_has_shape(t, (int32_t)expected.n, expected.data))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s has shape %s, but must have %s", call, name,
-                    tni_shape_text(t->view.rank, t->sizes, text[0]),
-                    tni_shape_text((int32_t)expected.n, expected.data, text[1]));
+                    TNI_SHAPE_OF(t), TNI_SHAPE_OF_INTS(expected));
 }
 
 /* max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) */
@@ -139,14 +135,11 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
         return status;
     int64_t rank = grad->view.rank, lead = rank - 2;
     if ((rank != 3 && rank != 4) || sizes.n != rank ||
-        memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0) {
-        char text[2][TNI_SHAPE_TEXT];
+        memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "grad_output of shape %s and input_size %s do not fit; both are "
                               "[N, C, H, W] with the same N and C, or [C, H, W]",
-                              tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                              tni_shape_text((int32_t)sizes.n, sizes.data, text[1]));
-    }
+                              TNI_SHAPE_OF(grad), TNI_SHAPE_OF_INTS(sizes));
     tni_window w = {.n = rank == 4 ? sizes.data[0] : 1, .c = sizes.data[rank - 3]};
     set_out(b, 0, &w, rank, sizes.data + lead);
     b->has_empty_value = true;

@@ -16,9 +16,8 @@
 static tn_tensor *lines(tni_temps *tmp, tn_tensor *self, const char *call) {
     if (self->view.rank == 2 || self->view.rank == 3)
         return tni_own(tmp, tni_unsqueeze(self, -2));
-    char text[TNI_SHAPE_TEXT];
     tni_fail(TN_ERR_SHAPE, "%s: the input must be [N, C, L] or [C, L], but has shape %s", call,
-             tni_shape_text(self->view.rank, self->sizes, text));
+             TNI_SHAPE_OF(self));
     return NULL;
 }
 
@@ -78,7 +77,6 @@ typedef struct volume {
 static bool volume_init(volume *v, const tn_cell *args, const tn_cell *dilation, const char *call) {
     const tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == 4 || rank == 5;
     for (int32_t d = rank == 5; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -86,7 +84,7 @@ static bool volume_init(volume *v, const tn_cell *args, const tn_cell *dilation,
         tni_fail(TN_ERR_SHAPE,
                  "%s: the input must be [N, C, D, H, W] or [C, D, H, W] with none of them 0 but N, "
                  "but has shape %s",
-                 call, tni_shape_text(rank, self->sizes, text));
+                 call, TNI_SHAPE_OF_SIZES(rank, self->sizes));
         return false;
     }
     v->lead = tn_ints_of(self->sizes, rank - 3);
@@ -291,7 +289,6 @@ tn_status tni_run_adaptive_max_pool(const char *call, const tn_cell *args, tn_ce
     int n = (int)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2] = {NULL, NULL};
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == n + 1 || rank == n + 2;
     for (int32_t d = rank == n + 2; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -299,7 +296,7 @@ tn_status tni_run_adaptive_max_pool(const char *call, const tn_cell *args, tn_ce
         return tni_fail(TN_ERR_SHAPE,
                         "%s: the input must be %s with none of them 0 but N, but has shape %s",
                         call, n == 2 ? "[N, C, H, W] or [C, H, W]" : "[N, C, L] or [C, L]",
-                        tni_shape_text(rank, self->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, self->sizes));
     if (!tni_is_float(self->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(self->view.dtype));

@@ -49,33 +49,30 @@ static tn_status check_dtype(const char *call, const char *name, const tn_tensor
 
 static tn_status check_sizes(const char *call, const char *name, const tn_tensor *t, tn_dtype dtype,
                              tn_ints sizes) {
-    char text[2][TNI_SHAPE_TEXT];
     if (tni_not_tensor(t))
         return TN_OK;
     if (!tni_has_shape(t, (int32_t)sizes.n, sizes.data))
         return tni_fail(TN_ERR_SHAPE, "%s: %s must have shape %s, but has %s", call, name,
-                        tni_shape_text((int32_t)sizes.n, sizes.data, text[0]),
-                        tni_shape_text(t->view.rank, t->sizes, text[1]));
+                        TNI_SHAPE_OF_INTS(sizes), TNI_SHAPE_OF(t));
     return check_dtype(call, name, t, dtype);
 }
 
 /* Do the weights fit each other and an input of `in` features? */
 static tn_status check_weights(const char *call, mode kind, const weights *w, tn_dtype dtype,
                                int64_t in) {
-    char text[TNI_SHAPE_TEXT];
     int64_t gates = gates_of(kind);
     if (w->w_hh->view.rank != 2 || w->w_hh->sizes[0] % gates != 0)
         return tni_fail(TN_ERR_SHAPE, "%s: w_hh must have shape [%s, state], but has %s", call,
                         gates == 4   ? "4 * hidden"
                         : gates == 3 ? "3 * hidden"
                                      : "hidden",
-                        tni_shape_text(w->w_hh->view.rank, w->w_hh->sizes, text));
+                        TNI_SHAPE_OF(w->w_hh));
     int64_t rows = w->w_hh->sizes[0], hidden = rows / gates, size = w->w_hh->sizes[1];
     if (w->w_hr == TN_NONE && size != hidden)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: w_hh has shape %s, so that there are %lld hidden features, but takes "
                         "a state of %lld",
-                        call, tni_shape_text(2, w->w_hh->sizes, text), (long long)hidden,
+                        call, TNI_SHAPE_OF_SIZES(2, w->w_hh->sizes), (long long)hidden,
                         (long long)size);
     tn_status status = check_dtype(call, "w_hh", w->w_hh, dtype);
     if (status == TN_OK)
@@ -163,10 +160,9 @@ static state step(tni_temps *tmp, mode kind, const weights *w, tn_tensor *x, sta
 
 static tn_status check_cell(const char *call, mode kind, const tn_tensor *input, const weights *w,
                             state s) {
-    char text[TNI_SHAPE_TEXT];
     if (input->view.rank != 2)
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, features], but has shape %s", call,
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        TNI_SHAPE_OF(input));
     tn_dtype dtype = input->view.dtype;
     tn_status status = check_input(call, input);
     if (status == TN_OK)
@@ -237,7 +233,6 @@ typedef struct layers {
  * batch_first) */
 static tn_status read_layers(layers *l, const tn_cell *args) {
     uint32_t n_hx, n_params;
-    char text[TNI_SHAPE_TEXT];
     tn_tensor *const *hx = tni_arg_tensors(&args[1], &n_hx);
     l->input = tni_arg_tensor(&args[0]);
     l->params = tni_arg_tensors(&args[2], &n_params);
@@ -254,19 +249,19 @@ static tn_status read_layers(layers *l, const tn_cell *args) {
     if (l->input->view.rank != 3)
         return tni_fail(TN_ERR_SHAPE, "%s: input must be %s, but has shape %s", l->call,
                         l->batch_first ? "[N, steps, features]" : "[steps, N, features]",
-                        tni_shape_text(l->input->view.rank, l->input->sizes, text));
+                        TNI_SHAPE_OF(l->input));
     for (int i = 0; i < 2; i++) {
         const tn_tensor *t = i == 0 ? l->s.h : l->s.c;
         if (t && t->view.rank != 3)
             return tni_fail(TN_ERR_SHAPE,
                             "%s: hx must be [layers * directions, N, features], but has shape %s",
-                            l->call, tni_shape_text(t->view.rank, t->sizes, text));
+                            l->call, TNI_SHAPE_OF(t));
     }
     l->steps = l->input->sizes[l->batch_first];
     l->batch = l->input->sizes[!l->batch_first];
     if (l->steps == 0)
         return tni_fail(TN_ERR_SHAPE, "%s: input of shape %s has no step", l->call,
-                        tni_shape_text(3, l->input->sizes, text));
+                        TNI_SHAPE_OF_SIZES(3, l->input->sizes));
     if (!(l->dropout >= 0 && l->dropout <= 1))
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: dropout is %g; it must lie in [0, 1]",
                         l->call, l->dropout);

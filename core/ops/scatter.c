@@ -51,7 +51,6 @@ static bool has_places(const char *call, const scatter *s) {
 /* (self, dim, index, src); `src` NULL where there is none. */
 static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *args,
                   tn_tensor *src) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[2]);
     *s = (scatter){.shape = tni_sizes(self), .is_empty = index->view.numel == 0};
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
@@ -78,11 +77,10 @@ static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *a
     else if (src && !fits_into(s->index, s->src, -1))
         limit = src;
     if (limit) {
-        tni_fail(
-            TN_ERR_SHAPE, "%s: index %s must have as many dimensions as %s %s and be no larger%s",
-            call, tni_shape_text(index->view.rank, index->sizes, have),
-            limit == self ? "self" : "src", tni_shape_text(limit->view.rank, limit->sizes, want),
-            limit == self ? " outside dim" : "");
+        tni_fail(TN_ERR_SHAPE,
+                 "%s: index %s must have as many dimensions as %s %s and be no larger%s", call,
+                 TNI_SHAPE_OF(index), limit == self ? "self" : "src", TNI_SHAPE_OF(limit),
+                 limit == self ? " outside dim" : "");
         return false;
     }
     if (!has_places(call, s))
@@ -314,7 +312,6 @@ tn_status tni_run_scatter_reduce_two(const tn_cell *args, tn_cell *rets) {
  * the end where `wraps`. */
 static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_cell *args,
                          bool wraps) {
-    char text[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[2]);
     *s = (scatter){.shape = tni_sizes(self), .is_empty = index->view.numel == 0};
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
@@ -325,7 +322,7 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
         return false;
     if (index->view.rank > 1) {
         tni_fail(TN_ERR_SHAPE, "%s: index must be of rank 0 or 1, but is %s", call,
-                 tni_shape_text(index->view.rank, index->sizes, text));
+                 TNI_SHAPE_OF(index));
         return false;
     }
     s->self = lifted(tmp, self);
@@ -368,7 +365,6 @@ tn_status tni_run_index_fill_int_scalar(const tn_cell *args, tn_cell *rets) {
 
 /* index_copy(self, dim, index, source) */
 tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tni_temps tmp = {0};
     scatter s;
     tn_tensor *self = tni_arg_tensor(&args[0]), *given = tni_arg_tensor(&args[3]);
@@ -386,8 +382,7 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
                     : tni_fail(TN_ERR_SHAPE,
                                "tn_index_copy: source %s must be shaped like self %s, with the "
                                "length of index at dimension %d",
-                               tni_shape_text(given->view.rank, given->sizes, have),
-                               tni_shape_text(self->view.rank, self->sizes, want), s.dim);
+                               TNI_SHAPE_OF(given), TNI_SHAPE_OF(self), s.dim);
     }
     if (s.is_empty) {
         tni_temps_finish(&tmp);
@@ -408,7 +403,6 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
 /* masked_scatter(self, mask, source): the running count of the mask says which element of source
  * goes where. A count beyond the last is out of range, which the device finds out. */
 tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *mask = tni_arg_tensor(&args[1]);
     tn_tensor *source = tni_arg_tensor(&args[2]);
     int32_t rank;
@@ -422,8 +416,7 @@ tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
                         tn_dtype_name(source->view.dtype), tn_dtype_name(self->view.dtype));
     if (!tni_broadcast(self->view.rank, self->sizes, mask->view.rank, mask->sizes, &rank, sizes))
         return tni_fail(TN_ERR_SHAPE, "tn_masked_scatter: shapes %s and %s do not broadcast",
-                        tni_shape_text(self->view.rank, self->sizes, a),
-                        tni_shape_text(mask->view.rank, mask->sizes, c));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF(mask));
     tni_temps tmp = {0};
     tn_ints shape = tn_ints_of(sizes, rank);
     self = tni_own(&tmp, tni_expand(self, shape));

@@ -8,12 +8,10 @@ tn_status tni_infer_dim(tni_build *b) {
     uint32_t n_tensors = b->types_of->n_args - 1u;
     if (n_tensors == 2) {
         tn_tensor *grad = tni_build_tensor(b, 0), *output = tni_build_tensor(b, 1);
-        char text[2][TNI_SHAPE_TEXT];
         if (!tni_same_shape(grad, output))
             return tni_build_fail(b, TN_ERR_SHAPE,
                                   "grad_output has shape %s, but output has %s; they must be equal",
-                                  tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                                  tni_shape_text(output->view.rank, output->sizes, text[1]));
+                                  TNI_SHAPE_OF(grad), TNI_SHAPE_OF(output));
     }
     return tni_infer_along(b, n_tensors);
 }

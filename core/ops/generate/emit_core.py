@@ -90,7 +90,7 @@ class CoreEmitter:
             lines.append(f"    tn_dtype common = tni_common_float(args, {mask:#x});")
         for arg in op.functional.args:
             if arg.name in used:
-                c_type, read = READ[arg.kind]
+                c_type, read = ("tn_tensor *", "tni_arg_tensor(&args[{}])") if arg.type == "Tensor" else READ[arg.kind]
                 value = read.format(arg.position)
                 lines.append(f"    {c_type}{arg.name} = {f'tni_to_dtype({value}, common)' if arg in cast else value};")
         lines += [f"    {line}" for line in compiler.lines]
