@@ -74,18 +74,14 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
                                   "%s: root %llu is %s; check the call that made it", call,
                                   (unsigned long long)i, root ? "TN_NONE" : "NULL");
         r->grads[i] = NULL;
-        tn_status status = tni_gradient_edge(root, &r->edges[i]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_gradient_edge(root, &r->edges[i]));
         if (!r->edges[i].node)
             return tni_fail(TN_ERR_STATE,
                             "%s: root %llu does not depend on anything that requires a gradient; "
                             "mark leaves with tn_set_requires_grad, and compute with recording on",
                             call, (unsigned long long)i);
         r->n = i + 1;
-        status = root_grad(call, root, grads ? grads[i] : NULL, &r->grads[i]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(root_grad(call, root, grads ? grads[i] : NULL, &r->grads[i]));
     }
     return TN_OK;
 }
@@ -112,9 +108,7 @@ static tn_status captures_init(tni_capture *captures, tn_tensor *const *inputs, 
         if (tni_not_tensor(inputs[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",
                             (unsigned long long)i);
-        tn_status status = tni_gradient_edge(inputs[i], &edge);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_gradient_edge(inputs[i], &edge));
         if (!edge.node)
             return tni_fail(TN_ERR_STATE,
                             "tn_gradients: input %llu requires no gradient; mark it with "

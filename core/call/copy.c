@@ -210,11 +210,9 @@ static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     if (!copy_peer)
         return TN_ERR_UNSUPPORTED;
     tn_stream *stream = tni_stream_current(to), *source = tni_stream_current(from);
-    tn_status status = tni_stream_wait_stream(stream, source);
-    if (status != TN_OK)
-        return status;
-    status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset, from->handle,
-                       src->view.memory, src->view.offset, bytes_of(dst));
+    TNI_TRY(tni_stream_wait_stream(stream, source));
+    tn_status status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset,
+                                 from->handle, src->view.memory, src->view.offset, bytes_of(dst));
     if (status == TN_ERR_UNSUPPORTED)
         return status;
     if (status != TN_OK)
@@ -326,11 +324,10 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     bool zero = value.v.i64 == 0; /* also +0.0, whose bits are zero */
     if (zero && tni_operand_is_flat(&o, 0)) {
         tni_device *device = dst->device;
-        tn_status status = tni_device_check(device);
-        if (status != TN_OK)
-            return status;
-        status = device->memory->fill(device->handle, tni_stream_current(device)->handle,
-                                      dst->view.memory, dst->view.offset, 0, bytes_of(dst));
+        TNI_TRY(tni_device_check(device));
+        tn_status status =
+            device->memory->fill(device->handle, tni_stream_current(device)->handle,
+                                 dst->view.memory, dst->view.offset, 0, bytes_of(dst));
         return status == TN_OK ? TN_OK : tni_device_fail(device, status, "fill");
     }
     fill_call call = {{dst->device, NULL, &o},

@@ -263,9 +263,7 @@ static tn_status attempt(tni_build *b, const tni_choice *c, tn_cell *rets) {
         return TNI_NOT_SUPPORTED; /* another turn's, or had already */
     if (p.copied && kernel->supports && !would_take(b, c, &p, direct ? dst : NULL, &status))
         return status == TN_OK ? TNI_NOT_SUPPORTED : status;
-    status = copy_inputs(b, &p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(copy_inputs(b, &p));
     if (direct)
         results[0] = tni_keep(dst);
     else if ((status = make_outputs(b, c->types, b->kernel_shaped, results)) != TN_OK)

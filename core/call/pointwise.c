@@ -107,9 +107,7 @@ static tn_status collect(long_call *c) {
             c->inputs[i] = t;
             if (t->device != b->device && !b->device->is_meta) {
                 /* a 0-dim CPU tensor beside tensors of another device is a scalar */
-                tn_status status = tni_tensor_scalar(t, &b->kargs[i], b->info->call);
-                if (status != TN_OK)
-                    return status;
+                TNI_TRY(tni_tensor_scalar(t, &b->kargs[i], b->info->call));
                 c->inputs[i] = NULL;
             }
         }
@@ -349,11 +347,9 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool stands_in) {
 static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
     c->type = self->view.dtype;
     c->inputs[0] = self;
-    tn_status status = broadcast_inputs(c);
-    if (status == TN_OK && c->dst)
-        status = check_dst(c, c->type);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(broadcast_inputs(c));
+    if (c->dst)
+        TNI_TRY(check_dst(c, c->type));
     if (c->dst == self)
         return tni_return(rets, tni_keep(self));
     tn_tensor *result = c->dst ? tni_keep(c->dst) : new_result(c, c->type);
@@ -432,9 +428,7 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
     tn_status status = collect(c);
     if (status != TN_OK)
         return status;
-    status = broadcast_inputs(c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(broadcast_inputs(c));
     tn_dtype result_type = out_dtype(b->types_of, c->type);
     if (c->dst && (status = check_dst(c, result_type)) != TN_OK)
         return status;

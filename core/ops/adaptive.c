@@ -154,13 +154,9 @@ tn_status tni_run_adaptive_avg_pool(const char *call, const tn_cell *args, tn_ce
     tn_ints out = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK];
     int32_t first = self->view.rank - n_dims;
-    tn_status status = check_planes(call, "self", self, n_dims, n_dims == 3 ? 1 : -n_dims);
-    if (status == TN_OK)
-        status = tni_resample_sizes(call, self, out, n_dims, 0, sizes);
-    if (status == TN_OK)
-        status = check_windows(call, self->sizes + first, out.data, n_dims);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_planes(call, "self", self, n_dims, n_dims == 3 ? 1 : -n_dims));
+    TNI_TRY(tni_resample_sizes(call, self, out, n_dims, 0, sizes));
+    TNI_TRY(check_windows(call, self->sizes + first, out.data, n_dims));
     tni_temps tmp = {0};
     for (int32_t k = n_dims - 1; k >= 0 && x; k--)
         x = window_sums(&tmp, x, first + k, out.data[k]);
@@ -172,11 +168,8 @@ tn_status tni_run_adaptive_avg_pool2d_backward(const tn_cell *args, tn_cell *ret
     const char *call = "tn_adaptive_avg_pool2d_backward";
     tn_tensor *grad = tni_arg_tensor(&args[0]), *self = tni_arg_tensor(&args[1]);
     int32_t first = self->view.rank - 2;
-    tn_status status = check_planes(call, "self", self, 2, -2);
-    if (status == TN_OK)
-        status = check_planes(call, "grad_output", grad, 2, self->view.rank);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_planes(call, "self", self, 2, -2));
+    TNI_TRY(check_planes(call, "grad_output", grad, 2, self->view.rank));
     if (grad->view.rank != self->view.rank ||
         memcmp(grad->sizes, self->sizes, (size_t)first * sizeof *self->sizes) != 0 ||
         grad->view.dtype != self->view.dtype)
@@ -184,9 +177,7 @@ tn_status tni_run_adaptive_avg_pool2d_backward(const tn_cell *args, tn_cell *ret
                         "%s: grad_output of shape %s and self of shape %s do not fit; they are "
                         "[N, C, H, W] with the same N and C, or [C, H, W], of one dtype",
                         call, TNI_SHAPE_OF(grad), TNI_SHAPE_OF(self));
-    status = check_windows(call, self->sizes + first, grad->sizes + first, 2);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_windows(call, self->sizes + first, grad->sizes + first, 2));
     tni_temps tmp = {0};
     if (grad->sizes[first] == 0 || grad->sizes[first + 1] == 0)
         return tni_temps_return(

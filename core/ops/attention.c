@@ -170,13 +170,9 @@ tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *ret
                    .dropout = args[4].v.f64,
                    .causal = args[5].v.boolean,
                    .grouped = args[7].v.boolean};
-    tn_status status = check_shapes(&a);
-    if (status == TN_OK)
-        status = check_dtypes(&a);
-    if (status == TN_OK)
-        status = check_rest(&a);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes(&a));
+    TNI_TRY(check_dtypes(&a));
+    TNI_TRY(check_rest(&a));
     a.scale = args[6].tag == TN_CELL_NONE ? 1 / sqrt((double)size_at(a.query, 1))
                                           : tni_scalar_f64(args[6]);
     tni_temps tmp = {0};

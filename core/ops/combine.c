@@ -63,9 +63,7 @@ tn_status tni_run_cartesian_prod(const tn_cell *args, tn_cell *rets) {
     if (n == 1)
         return tni_return(rets, tni_alias(list[0]));
     tn_cell grids[1];
-    tn_status status = grid("tn_cartesian_prod", args, false, grids);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(grid("tn_cartesian_prod", args, false, grids));
     tn_tensor **owned = grids[0].v.pointer;
     tn_tensor *all = tni_stack(owned, n, -1);
     tni_drop_list(owned, n);

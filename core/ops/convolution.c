@@ -99,11 +99,8 @@ tn_status tni_infer_convolution(tni_build *b) {
 /* The gradient in the shape `size`, which the checks make that of input or weight. */
 static tn_status infer_backward(tni_build *b, tn_ints input, tn_ints weight, tn_ints size) {
     conv c;
-    tn_status status = conv_init(&c, b->info->call, input, weight, b->args + 3);
-    if (status == TN_OK)
-        status = check_grad(&c, tni_build_tensor(b, 0));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, b->info->call, input, weight, b->args + 3));
+    TNI_TRY(check_grad(&c, tni_build_tensor(b, 0)));
     tni_build_out(b, 0, 4, size.data);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);

@@ -201,11 +201,8 @@ tn_status tni_run_ctc_loss(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: blank is %lld; it must be one of the %lld classes", call,
                         (long long)c.blank, (long long)c.log_probs->sizes[rank - 1]);
-    tn_status status = check_lengths(&c, "input_lengths", c.steps, c.log_probs->sizes[0]);
-    if (status == TN_OK)
-        status = check_targets(&c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_lengths(&c, "input_lengths", c.steps, c.log_probs->sizes[0]));
+    TNI_TRY(check_targets(&c));
     tni_temps tmp = {0};
     if (rank == 2)
         c.log_probs = tni_own(&tmp, tni_unsqueeze(c.log_probs, 1));

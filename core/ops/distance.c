@@ -43,11 +43,8 @@ tn_status tni_run_cdist(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x1 = tni_arg_tensor(&args[0]), *x2 = tni_arg_tensor(&args[1]);
     double p = args[2].v.f64;
     int32_t ranks[2] = {x1->view.rank, x2->view.rank};
-    tn_status status = check_rows(x1, p, "tn_cdist");
-    if (status == TN_OK)
-        status = check_rows(x2, p, "tn_cdist");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_rows(x1, p, "tn_cdist"));
+    TNI_TRY(check_rows(x2, p, "tn_cdist"));
     if (ranks[0] < 2 || ranks[1] < 2 || x1->sizes[ranks[0] - 1] != x2->sizes[ranks[1] - 1])
         return tni_fail(TN_ERR_SHAPE,
                         "tn_cdist: x1 and x2 must be [..., P, M] and [..., R, M] with the same M, "
@@ -82,9 +79,7 @@ static tn_tensor *pairs(int64_t rows, int64_t n, int side, tni_device *device) {
 tn_status tni_run_pdist(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
-    tn_status status = check_rows(self, p, "tn_pdist");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_rows(self, p, "tn_pdist"));
     if (self->view.rank != 2)
         return tni_fail(TN_ERR_SHAPE, "tn_pdist: self must be [N, M], but has shape %s",
                         TNI_SHAPE_OF(self));

@@ -127,9 +127,7 @@ static tn_status fit_operand(einsum *e, uint32_t i) {
 /* The result's subscripts: those after the arrow, each once. */
 static tn_status read_result(einsum *e, const char *at, int32_t n_hidden) {
     const char *start = at;
-    tn_status status = read_term(e, &at, &e->out);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(read_term(e, &at, &e->out));
     if (*at)
         return fail_at(e, at, "a result has letters and '...' alone");
     for (int32_t i = 0; i < e->out.n; i++) {

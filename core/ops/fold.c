@@ -51,11 +51,8 @@ tn_status tni_run_im2col(const tn_cell *args, tn_cell *rets) {
                         TNI_SHAPE_OF_SIZES(rank, self->sizes));
     tni_window w = {.n = rank == 4 ? self->sizes[0] : 1, .c = self->sizes[rank - 3]};
     memcpy(w.in, self->sizes + rank - 2, sizeof w.in);
-    tn_status status = self->view.dtype == TN_BOOL ? TN_OK : check_dtype(self, "tn_im2col");
-    if (status == TN_OK)
-        status = fold_init(&w, "tn_im2col", args + 1);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(self->view.dtype == TN_BOOL ? TN_OK : check_dtype(self, "tn_im2col"));
+    TNI_TRY(fold_init(&w, "tn_im2col", args + 1));
     int64_t sizes[3];
     tn_ints columns;
     if (!column_sizes(&w, rank == 4, "tn_im2col", sizes, &columns))

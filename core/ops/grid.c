@@ -182,9 +182,7 @@ static tn_status check(const tn_tensor *input, const tn_tensor *grid, const tn_c
 /* grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners) */
 tn_status tni_run_grid_sampler_2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *grid = tni_arg_tensor(&args[1]);
-    tn_status status = check(input, grid, args);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check(input, grid, args));
     const int64_t *in = input->sizes, *to = grid->sizes;
     int64_t points;
     tni_temps tmp = {0};

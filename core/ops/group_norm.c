@@ -99,10 +99,8 @@ static tn_tensor *normalise(const groups *g, const char *call, tni_temps *tmp, t
 tn_status tni_run_native_group_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *results[3] = {NULL, NULL, NULL};
     groups g;
-    tn_status status = groups_init(&g, "tn_native_group_norm", input, args[3].v.i64, args[4].v.i64,
-                                   args[5].v.i64, args[6].v.i64);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(groups_init(&g, "tn_native_group_norm", input, args[3].v.i64, args[4].v.i64,
+                        args[5].v.i64, args[6].v.i64));
     tni_temps tmp = {0};
     results[0] = normalise(&g, "tn_native_group_norm", &tmp, input, tni_arg_some(&args[1]),
                            tni_arg_some(&args[2]), args[7].v.f64, &results[1], &results[2]);
@@ -122,10 +120,8 @@ tn_status tni_run_group_norm(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE, "tn_group_norm: input must be [N, C, ...], but has shape %s",
                         TNI_SHAPE_OF(input));
     groups g;
-    tn_status status = groups_init(&g, "tn_group_norm", input, input->sizes[0], input->sizes[1], hw,
-                                   args[1].v.i64);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(groups_init(&g, "tn_group_norm", input, input->sizes[0], input->sizes[1], hw,
+                        args[1].v.i64));
     tni_temps tmp = {0};
     tn_tensor *x = normalise(&g, "tn_group_norm", &tmp, input, tni_arg_some(&args[2]),
                              tni_arg_some(&args[3]), args[4].v.f64, NULL, NULL);

@@ -48,9 +48,7 @@ tn_status tni_infer_gather(tni_build *b) {
     if (dim < 0)
         return tni_failed();
     if (index->view.numel > 0) {
-        tn_status status = check_index(b, index, self, dim, "self");
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check_index(b, index, self, dim, "self"));
     }
     out_like(b, index);
     return lift(b, 0) == TN_OK ? lift(b, 2) : tni_failed();
@@ -90,15 +88,10 @@ tn_status tni_infer_scatter_add(tni_build *b) {
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0)
         return tni_failed();
-    tn_status status = check_dtype(b, self, src, "src");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dtype(b, self, src, "src"));
     if (index->view.numel > 0) {
-        status = check_index(b, index, self, dim, "self");
-        if (status == TN_OK)
-            status = check_index(b, index, src, -1, "src");
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check_index(b, index, self, dim, "self"));
+        TNI_TRY(check_index(b, index, src, -1, "src"));
     }
     return adds_onto(b, self, dim, index);
 }
@@ -138,9 +131,7 @@ tn_status tni_infer_index_add(tni_build *b) {
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
-    tn_status status = check_dtype(b, self, source, "source");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dtype(b, self, source, "source"));
     bool fits = source->view.rank == self->view.rank;
     for (int32_t d = 0; fits && d < self->view.rank; d++)
         fits = source->sizes[d] == (d == dim ? index->view.numel : self->sizes[d]);

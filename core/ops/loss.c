@@ -121,8 +121,8 @@ tn_status tni_run_nll_loss(const tn_cell *args, tn_cell *rets) {
                     .weight = tni_arg_tensor(&args[2]),
                     .how = reduction_of(&args[3]),
                     .ignore_index = args[4].v.i64};
-    tn_status status = check_classes(&l, self, target);
-    return status == TN_OK ? class_losses(&l, self, target, rets) : status;
+    TNI_TRY(check_classes(&l, self, target));
+    return class_losses(&l, self, target, rets);
 }
 
 /* Targets that are probabilities of the classes, in the shape of the logits. */
@@ -162,11 +162,9 @@ tn_status tni_run_cross_entropy(const tn_cell *args, tn_cell *rets) {
                         l.smoothing);
     if (tni_is_float(target->view.dtype) && self->view.rank > 0 && tni_same_shape(self, target))
         return probability_losses(&l, self, target, rets);
-    tn_status status = check_classes(&l, self, target);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_classes(&l, self, target));
     tn_tensor *logs = tni_log_softmax(self, self->view.rank > 1, TN_DTYPE_NONE);
-    status = class_losses(&l, logs, target, rets);
+    tn_status status = class_losses(&l, logs, target, rets);
     tni_drop(logs);
     return status;
 }

@@ -35,9 +35,7 @@ static tn_tensor *batch_of_one(tni_build *b, tn_tensor *t) {
 
 tn_status tni_infer_mm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
-    tn_status status = check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"}));
     int64_t sizes[3] = {1, self->sizes[0], mat2->sizes[1]};
     tni_build_out(b, 0, 2, sizes + 1);
     tni_build_kernel_out(b, 0, 3, sizes);
@@ -53,9 +51,7 @@ tn_status tni_infer_mm(tni_build *b) {
 
 tn_status tni_infer_bmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
-    tn_status status = check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"}));
     tni_build_out(b, 0, 3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]});
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
@@ -104,9 +100,7 @@ static bool counts(tn_scalar factor, tn_dtype dtype) {
 tn_status tni_infer_addmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tn_tensor *mat1 = tni_build_tensor(b, 1), *mat2 = tni_build_tensor(b, 2);
-    tn_status status = check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"}));
     int64_t sizes[2] = {mat1->sizes[0], mat2->sizes[1]}, strides[2] = {0, 0};
     bool fits = self->view.rank <= 2;
     for (int32_t d = 0; fits && d < self->view.rank; d++) {
@@ -284,21 +278,19 @@ static tn_status check_ranks(const char *call, const char *what, const tn_tensor
 
 tn_status tni_run_dot(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_dot", "two vectors", x, 1, y, 1);
-    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+    TNI_TRY(check_ranks("tn_dot", "two vectors", x, 1, y, 1));
+    return tni_return(rets, tni_matmul(x, y));
 }
 
 tn_status tni_run_mv(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_mv", "a matrix and a vector", x, 2, y, 1);
-    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+    TNI_TRY(check_ranks("tn_mv", "a matrix and a vector", x, 2, y, 1));
+    return tni_return(rets, tni_matmul(x, y));
 }
 
 tn_status tni_run_outer(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_outer", "two vectors", x, 1, y, 1);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_ranks("tn_outer", "two vectors", x, 1, y, 1));
     tni_temps tmp = {0};
     tn_tensor *column = tni_own(&tmp, tni_unsqueeze(x, 1));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(column, y)), rets);

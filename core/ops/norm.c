@@ -44,13 +44,9 @@ static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out
 tn_status tni_infer_layer_norm(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
-    tn_status status = check_normalized(b, input, shape);
-    if (status == TN_OK)
-        status = check_scale(b, 2, "weight", shape);
-    if (status == TN_OK)
-        status = check_scale(b, 3, "bias", shape);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_normalized(b, input, shape));
+    TNI_TRY(check_scale(b, 2, "weight", shape));
+    TNI_TRY(check_scale(b, 3, "bias", shape));
     int64_t sizes[TN_MAX_RANK];
     statistics_sizes(input, shape, sizes);
     tni_build_out(b, 0, input->view.rank, input->sizes);
@@ -66,11 +62,8 @@ tn_status tni_infer_layer_norm(tni_build *b) {
 tn_status tni_infer_layer_norm_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
-    tn_status status = check_normalized(b, input, shape);
-    if (status == TN_OK)
-        status = check_scale(b, 4, "weight", shape);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_normalized(b, input, shape));
+    TNI_TRY(check_scale(b, 4, "weight", shape));
     int64_t sizes[TN_MAX_RANK];
     statistics_sizes(input, shape, sizes);
     const char *names[] = {"grad_output", "", "mean", "rstd"};
@@ -224,11 +217,9 @@ tn_status tni_run_native_layer_norm_backward(const tn_cell *args, tn_cell *rets)
 /* layer_norm(input, normalized_shape, weight, bias, eps) */
 tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *out, *mean, *rstd;
-    tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
-                                             tni_arg_some(&args[2]), tni_arg_some(&args[3]),
-                                             args[4].v.f64, &out, &mean, &rstd);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
+                                  tni_arg_some(&args[2]), tni_arg_some(&args[3]), args[4].v.f64,
+                                  &out, &mean, &rstd));
     tni_drop(mean);
     tni_drop(rstd);
     return tni_return(rets, out);

@@ -233,18 +233,3 @@ tn_status tni_run_quantiles_scalar(const char *call, const tn_cell *args, tn_cel
     tni_temps_finish(&tmp);
     return status;
 }
-
-/* ---- derivatives ------------------------------------------------------------------------- */
-
-/* The elements that equal the median share its gradient evenly; so do NaNs. */
-tn_tensor *tni_median_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *result) {
-    if (!grad || !self || !result)
-        return NULL;
-    tni_temps tmp = {0};
-    tn_tensor *hit = tni_own(&tmp, tni_eq(self, result));
-    tn_tensor *nan = tni_own(
-        &tmp, tni_bitwise_and(tni_own(&tmp, tni_isnan(self)), tni_own(&tmp, tni_isnan(result))));
-    hit = tni_own(&tmp, tni_bitwise_or(hit, nan));
-    tn_tensor *share = tni_own(&tmp, tni_div(grad, tni_own(&tmp, tni_sum(hit, TN_DTYPE_NONE))));
-    return tni_temps_keep(&tmp, tni_own(&tmp, tni_where_scalarother(hit, share, tn_int(0))));
-}

@@ -186,9 +186,7 @@ static tn_tensor *part(tn_tensor *t, const int64_t *start, const int64_t *length
 tn_status tni_run_constant_pad_nd(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     placement p;
-    tn_status status = place(self, tni_arg_ints(&args[1]), &p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(place(self, tni_arg_ints(&args[1]), &p));
     tni_temps tmp = {0};
     tn_tensor *out =
         tni_own(&tmp, tni_tensor_new(self->device, self->view.dtype, self->view.rank, p.sizes));
@@ -275,9 +273,7 @@ tn_status tni_run_pad_with_own(const char *call, const tn_cell *args, tn_cell *r
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints padding = tni_arg_ints(&args[1]);
     int64_t out[3], total = 0;
-    tn_status status = check_pad(call, self, padding, n_dims, reflects, out);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_pad(call, self, padding, n_dims, reflects, out));
     bool counts = true;
     for (int32_t k = 0; k < n_dims; k++)
         counts &= tni_add_i64(total, out[k], &total);

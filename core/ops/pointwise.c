@@ -138,29 +138,6 @@ tn_status tni_run_div_tensor_mode(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_own(&tmp, tni_add(low, raised, tn_int(1))), rets);
 }
 
-/* Of floats what |self| leaves by |other|, which is exact, with self's sign; of integers, whose sizes may
- * overflow, what remainder leaves without the divisor that it added. */
-tn_status tni_run_fmod(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
-    tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(a, tn_int(0)));
-    if (!tni_is_float(tn_promote(a->view.dtype, b->view.dtype))) {
-        tn_tensor *rest = tni_own(&tmp, tni_remainder(a, b));
-        tn_tensor *differ =
-            tni_own(&tmp, tni_ne(negative, tni_own(&tmp, tni_lt_scalar(b, tn_int(0)))));
-        tn_tensor *left = tni_own(&tmp, tni_ne_scalar(rest, tn_int(0)));
-        tn_tensor *less = tni_own(&tmp, tni_sub(rest, b, tn_int(1)));
-        tn_tensor *added = tni_own(&tmp, tni_bitwise_and(differ, left));
-        return tni_temps_return(&tmp, tni_own(&tmp, tni_where(added, less, rest)), rets);
-    }
-    tn_tensor *rest =
-        tni_own(&tmp, tni_remainder(tni_own(&tmp, tni_abs(a)), tni_own(&tmp, tni_abs(b))));
-    tn_tensor *signed_rest = tni_own(&tmp, tni_where(negative, tni_own(&tmp, tni_neg(rest)), rest));
-    tn_tensor *none = tni_own(&tmp, tni_eq_scalar(rest, tn_int(0)));
-    tn_tensor *zero = tni_own(&tmp, tni_mul_scalar(a, tn_int(0))); /* of a's sign */
-    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(none, zero, signed_rest)), rets);
-}
-
 /* ---- activations ------------------------------------------------------------------------- */
 
 /* ---- for formulas ------------------------------------------------------------------------ */
@@ -189,19 +166,6 @@ tn_tensor *tni_scaled(tn_tensor *t, tn_scalar factor) {
 }
 
 /* ---- derivatives ------------------------------------------------------------------------- */
-
-/* exponent * self ^ (exponent - 1), 0 where the exponent is 0 */
-tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent) {
-    tni_temps tmp = {0};
-    grad = tni_widened(&tmp, grad);
-    self = tni_widened(&tmp, self);
-    exponent = tni_widened(&tmp, exponent);
-    tn_tensor *less = tni_own(&tmp, tni_add_scalar(exponent, tn_int(-1), tn_int(1)));
-    tn_tensor *slope = tni_own(&tmp, tni_mul(exponent, tni_own(&tmp, tni_pow(self, less))));
-    tn_tensor *zero = tni_own(&tmp, tni_eq_scalar(exponent, tn_int(0)));
-    slope = tni_own(&tmp, tni_where(zero, tni_own(&tmp, tni_zero_of(slope)), slope));
-    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
-}
 
 /* self ^ exponent * log(self), 0 where self is 0 and the exponent is not negative */
 tn_tensor *tni_pow_backward_exponent(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent,

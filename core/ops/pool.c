@@ -130,9 +130,7 @@ tn_status tni_infer_max_pool2d(tni_build *b) {
 tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *indices = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
-    tn_status status = check_sizes(b->info->call, "indices", indices, tni_sizes(grad));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_sizes(b->info->call, "indices", indices, tni_sizes(grad)));
     int64_t rank = grad->view.rank, lead = rank - 2;
     if ((rank != 3 && rank != 4) || sizes.n != rank ||
         memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0)
@@ -145,10 +143,9 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     int64_t list[4];
-    status = tni_build_list(b, 2, planes(&w, 4, sizes.data + lead, list));
-    if (status == TN_OK)
-        status = lift_arg(b, 0);
-    return status == TN_OK ? lift_arg(b, 1) : status;
+    TNI_TRY(tni_build_list(b, 2, planes(&w, 4, sizes.data + lead, list)));
+    TNI_TRY(lift_arg(b, 0));
+    return lift_arg(b, 1);
 }
 
 /* avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
@@ -162,8 +159,8 @@ tn_status tni_infer_avg_pool2d(tni_build *b) {
     if (status != TN_OK)
         return status;
     set_out(b, 0, &w, self->view.rank, w.out);
-    status = tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3));
+    return lift_arg(b, 0);
 }
 
 /* avg_pool2d_backward(grad_output, input_size, kernel_size, stride, padding, ceil_mode, ...) */
@@ -171,21 +168,15 @@ tn_status tni_infer_avg_pool2d_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0);
     tn_ints sizes = tni_arg_ints(&b->args[1]);
     tni_window w;
-    tn_status status = pool_init(&w, b->info->call, sizes, b->args + 2, NULL, b->args[5].v.boolean);
-    if (status == TN_OK)
-        status = check_divisor(b, 7);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, sizes, b->args + 2, NULL, b->args[5].v.boolean));
+    TNI_TRY(check_divisor(b, 7));
     int64_t expected[4];
-    status = check_sizes(b->info->call, "grad_output", grad, planes(&w, sizes.n, w.out, expected));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_sizes(b->info->call, "grad_output", grad, planes(&w, sizes.n, w.out, expected)));
     set_out(b, 0, &w, sizes.n, w.in);
     int64_t list[4];
-    status = tni_build_list(b, 1, planes(&w, 4, w.in, list));
-    if (status == TN_OK)
-        status = tni_window_args(b, 2, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(tni_build_list(b, 1, planes(&w, 4, w.in, list)));
+    TNI_TRY(tni_window_args(b, 2, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3));
+    return lift_arg(b, 0);
 }
 
 /* ---- maxima ------------------------------------------------------------------------------ */
@@ -310,11 +301,9 @@ tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
 /* max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode) */
 tn_status tni_run_max_pool2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *values, *indices;
-    tn_status status = tni_max_pool2d_with_indices(
+    TNI_TRY(tni_max_pool2d_with_indices(
         tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]), tni_arg_ints(&args[2]),
-        tni_arg_ints(&args[3]), tni_arg_ints(&args[4]), args[5].v.boolean, &values, &indices);
-    if (status != TN_OK)
-        return status;
+        tni_arg_ints(&args[3]), tni_arg_ints(&args[4]), args[5].v.boolean, &values, &indices));
     tni_drop(indices);
     return tni_return(rets, values);
 }

@@ -305,9 +305,7 @@ static tn_tensor *dropped(tni_temps *tmp, tn_tensor *input, tn_tensor *mask, dou
 tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
-    tn_status status = check_dropout("tn_dropout", p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dropout("tn_dropout", p));
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
     tni_temps tmp = {0};

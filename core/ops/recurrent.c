@@ -74,15 +74,11 @@ static tn_status check_weights(const char *call, mode kind, const weights *w, tn
                         "a state of %lld",
                         call, TNI_SHAPE_OF_SIZES(2, w->w_hh->sizes), (long long)hidden,
                         (long long)size);
-    tn_status status = check_dtype(call, "w_hh", w->w_hh, dtype);
-    if (status == TN_OK)
-        status = check_sizes(call, "w_ih", w->w_ih, dtype, TN_SHAPE(rows, in));
-    if (status == TN_OK)
-        status = check_sizes(call, "b_ih", w->b_ih, dtype, TN_SHAPE(rows));
-    if (status == TN_OK)
-        status = check_sizes(call, "b_hh", w->b_hh, dtype, TN_SHAPE(rows));
-    return status == TN_OK ? check_sizes(call, "w_hr", w->w_hr, dtype, TN_SHAPE(size, hidden))
-                           : status;
+    TNI_TRY(check_dtype(call, "w_hh", w->w_hh, dtype));
+    TNI_TRY(check_sizes(call, "w_ih", w->w_ih, dtype, TN_SHAPE(rows, in)));
+    TNI_TRY(check_sizes(call, "b_ih", w->b_ih, dtype, TN_SHAPE(rows)));
+    TNI_TRY(check_sizes(call, "b_hh", w->b_hh, dtype, TN_SHAPE(rows)));
+    return check_sizes(call, "w_hr", w->w_hr, dtype, TN_SHAPE(size, hidden));
 }
 
 /* The same weights, of halves in f32. */
@@ -164,13 +160,10 @@ static tn_status check_cell(const char *call, mode kind, const tn_tensor *input,
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, features], but has shape %s", call,
                         TNI_SHAPE_OF(input));
     tn_dtype dtype = input->view.dtype;
-    tn_status status = check_input(call, input);
-    if (status == TN_OK)
-        status = check_weights(call, kind, w, dtype, input->sizes[1]);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_input(call, input));
+    TNI_TRY(check_weights(call, kind, w, dtype, input->sizes[1]));
     tn_ints sizes = TN_SHAPE(input->sizes[0], hidden_of(kind, w));
-    status = check_sizes(call, s.c ? "hx[0]" : "hx", s.h, dtype, sizes);
+    tn_status status = check_sizes(call, s.c ? "hx[0]" : "hx", s.h, dtype, sizes);
     return status == TN_OK && s.c ? check_sizes(call, "hx[1]", s.c, dtype, sizes) : status;
 }
 
@@ -188,9 +181,7 @@ static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_c
                         "%s: hx must be two tensors, the state h and the cell c, but has %u", call,
                         n);
     state s = {hx[0], kind == LSTM ? hx[1] : NULL};
-    tn_status status = check_cell(call, kind, input, &w, s);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_cell(call, kind, input, &w, s));
     tni_temps tmp = {0};
     w = widened(&tmp, w);
     s.h = tni_widened(&tmp, s.h);

@@ -48,8 +48,8 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
     if (!tni_reduce_mask(dim, self->view.rank, b->info->call, &mask))
         return tni_failed();
     int64_t list[TN_MAX_RANK];
-    tn_status status = tni_build_list(b, 1, tni_reduce_dims(mask, list));
-    return status == TN_OK ? set_reduced(b, self, mask, keepdim) : status;
+    TNI_TRY(tni_build_list(b, 1, tni_reduce_dims(mask, list)));
+    return set_reduced(b, self, mask, keepdim);
 }
 
 /* sum(self, dim, keepdim, dtype) */

@@ -237,11 +237,9 @@ tn_status tni_run_upsample(const char *call, const tn_cell *args, tn_cell *rets,
                         "%s: self must be %s, where N alone may be 0, but has shape "
                         "%s",
                         call, shapes[r.n_dims - 1], TNI_SHAPE_OF_SIZES(rank, self->sizes));
-    tn_status status = tni_resample_sizes(call, self, tni_arg_ints(&args[1]), r.n_dims, 1, sizes);
-    if (status == TN_OK && r.filter != NEAREST)
-        status = tni_resample_float(call, self);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_resample_sizes(call, self, tni_arg_ints(&args[1]), r.n_dims, 1, sizes));
+    if (r.filter != NEAREST)
+        TNI_TRY(tni_resample_float(call, self));
     uint32_t at = 2;
     r.align_corners = r.filter != NEAREST && args[at++].v.boolean;
     for (int32_t k = 0; k < r.n_dims; k++)

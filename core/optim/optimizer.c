@@ -36,9 +36,7 @@ static tn_status init(tn_optimizer *o, const char *call, tn_tensor *const *param
     if (n == 0 || !params)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there are no parameters", call);
     for (uint64_t i = 0; i < n; i++) {
-        tn_status status = check(call, params, i);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check(call, params, i));
     }
     o->params = tni_alloc(n * sizeof *o->params);
     o->states = tni_calloc(n, sizeof *o->states);
@@ -168,11 +166,9 @@ static tn_status step_one(tn_optimizer *o, uint64_t i, tn_tensor *grad) {
     tni_param_state *state = &o->states[i];
     tni_param_step step = {
         .param = o->params[i], .grad = grad, .states = state->tensors, .number = state->steps + 1};
-    tn_status status = tni_states_ready(o, i, &step.is_first);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_states_ready(o, i, &step.is_first));
     o->algorithm->factors(o, step.number, step.now);
-    status = o->algorithm->update(o, &step);
+    tn_status status = o->algorithm->update(o, &step);
     if (status == TN_OK)
         state->steps++;
     else if (step.is_first)

@@ -41,17 +41,13 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes) {
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes, const char *call) {
     if (bytes == 0)
         return TN_OK;
-    tn_status status = check_range(t, bytes, "read");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_range(t, bytes, "read"));
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
-    status = tni_capture_check(stream, call, "nothing has been computed; read after a replay");
-    if (status != TN_OK)
-        return status;
-    status = device->memory->copy_to_host(device->handle, stream->handle, dst,
-                                          tni_pinned_handle(device, dst, bytes), t->view.memory,
-                                          t->view.offset, bytes);
+    TNI_TRY(tni_capture_check(stream, call, "nothing has been computed; read after a replay"));
+    tn_status status = device->memory->copy_to_host(device->handle, stream->handle, dst,
+                                                    tni_pinned_handle(device, dst, bytes),
+                                                    t->view.memory, t->view.offset, bytes);
     if (status != TN_OK)
         return tni_device_fail(device, status, "read");
     /* A pinned destination is complete only now, and errors of the work that made the data are
@@ -183,9 +179,7 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     if (tni_no_tensor(t, "tn_item_i64"))
         return tni_failed();
     tn_scalar value;
-    tn_status status = tni_tensor_scalar(t, &value, "tn_item_i64");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_tensor_scalar(t, &value, "tn_item_i64"));
     if (value.tag != TN_CELL_F64) {
         *out = value.v.i64;
         return TN_OK;
