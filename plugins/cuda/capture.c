@@ -199,16 +199,11 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
                          "a graph of cuda:%u cannot be launched on a stream of cuda:%u",
                          device->index, stream->device->index);
     PLUGIN_TRY(cuda_check_not_capturing(stream, "the launch of a graph"));
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        pthread_mutex_lock(&graph->recording->lock);
-        pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
-        error = queue(graph, stream);
-        pthread_mutex_unlock(&stream->lock);
-        pthread_mutex_unlock(&graph->recording->lock);
-        cuda_leave(&scope);
-    }
+    pthread_mutex_lock(&graph->recording->lock);
+    pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
+    CUresult error = CUDA_INSIDE(device, queue(graph, stream));
+    pthread_mutex_unlock(&stream->lock);
+    pthread_mutex_unlock(&graph->recording->lock);
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(stream->device, error, "launching a graph");
 }

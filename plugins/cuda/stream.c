@@ -71,12 +71,7 @@ static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl
         return TN_ERR_OUT_OF_MEMORY;
     *stream = (tn_stream_impl){.device = device};
     pthread_mutex_init(&stream->lock, NULL);
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        error = start(stream, priority);
-        cuda_leave(&scope);
-    }
+    CUresult error = CUDA_INSIDE(device, start(stream, priority));
     if (error != CUDA_SUCCESS) {
         finish(stream);
         return cuda_fail_driver(device, error, "creating a stream");
