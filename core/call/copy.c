@@ -18,12 +18,10 @@ static uint64_t bytes_of(const tn_tensor *t) {
 
 static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
     tni_device *device = dst->device;
-    tn_status status = tni_device_check(device);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_device_check(device));
     tn_stream *stream = tni_stream_current(device);
     tni_stream_note(stream, "copy");
-    status =
+    tn_status status =
         device->memory->copy(device->handle, stream->handle, dst->view.memory, dst->view.offset,
                              src->view.memory, src->view.offset, bytes_of(dst));
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");

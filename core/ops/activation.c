@@ -1,11 +1,12 @@
 /* Activations and their like that one expression in the table does not say. */
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
 /* prelu(self, weight) */
 tn_status tni_run_prelu(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
-    int64_t channels = self->view.rank < 2 ? 1 : self->sizes[1], sizes[TN_MAX_RANK];
+    int64_t channels = self->view.rank < 2 ? 1 : self->sizes[1];
     if (weight->view.rank > 1 || (weight->view.numel != 1 && weight->view.numel != channels))
         return tni_fail(
             TN_ERR_SHAPE,
@@ -15,10 +16,8 @@ tn_status tni_run_prelu(const tn_cell *args, tn_cell *rets) {
     if (weight->view.dtype != self->view.dtype)
         return tni_fail(TN_ERR_DTYPE, "tn_prelu: weight is %s, but self is %s; they must be equal",
                         tn_dtype_name(weight->view.dtype), tn_dtype_name(self->view.dtype));
-    for (int32_t d = 0; d < self->view.rank; d++)
-        sizes[d] = d == 1 ? weight->view.numel : 1;
     tni_temps tmp = {0};
-    tn_tensor *slope = tni_own(&tmp, tni_reshape(weight, tn_ints_of(sizes, self->view.rank)));
+    tn_tensor *slope = tni_along(&tmp, weight, 1, self->view.rank);
     tn_tensor *positive = tni_own(&tmp, tni_gt_scalar(self, tn_int(0)));
     tn_tensor *bent = tni_own(&tmp, tni_mul(self, slope));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_where(positive, self, bent)), rets);

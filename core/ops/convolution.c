@@ -84,10 +84,7 @@ tn_status tni_infer_convolution(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
-    tn_status status =
-        conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3));
     if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels))
         return tni_build_fail(b, TN_ERR_SHAPE, "bias must have shape [%lld], but has %s",
                               (long long)c.out_channels, TNI_SHAPE_OF(bias));
@@ -223,19 +220,16 @@ tn_status tni_run_convolution(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3));
     const tni_window *w = &c.window;
     tni_temps tmp = {0};
     tn_tensor *weights = weights_of(&c, &tmp, weight);
     tn_tensor *out =
         tni_own(&tmp, tni_tensor_new(input->device, input->view.dtype, 4,
                                      (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]}));
-    status = weights && out ? over_images(&c, input->view.dtype, forward_step,
-                                          (tn_tensor *[]){weights, input, out})
-                            : tni_failed();
+    tn_status status = weights && out ? over_images(&c, input->view.dtype, forward_step,
+                                                    (tn_tensor *[]){weights, input, out})
+                                      : tni_failed();
     if (status == TN_OK && bias)
         status = add_bias(&c, &tmp, out, bias);
     return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
@@ -260,16 +254,13 @@ tn_status tni_run_convolution_backward_input(const tn_cell *args, tn_cell *rets)
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3));
     tni_temps tmp = {0};
     tn_tensor *turned = transposed(&tmp, weights_of(&c, &tmp, weight));
     tn_tensor *out = tni_own(&tmp, tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data));
-    status = turned && out ? over_images(&c, grad->view.dtype, backward_input_step,
-                                         (tn_tensor *[]){turned, grad, out})
-                           : tni_failed();
+    tn_status status = turned && out ? over_images(&c, grad->view.dtype, backward_input_step,
+                                                   (tn_tensor *[]){turned, grad, out})
+                                     : tni_failed();
     return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
 }
 
@@ -286,10 +277,7 @@ tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *sum = NULL;
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3));
     tni_temps tmp = {0};
     int64_t images = c.window.n, step = images_at_once(&c, grad->view.dtype);
     for (int64_t first = 0; first < images && (sum || first == 0); first += step) {

@@ -44,10 +44,7 @@ static tn_status check_targets(ctc *c) {
                         "%s: targets must be [%lld, S], or of rank 1 with one behind the other, "
                         "but have shape %s",
                         call, (long long)c->n, TNI_SHAPE_OF_SIZES(rank, c->targets->sizes));
-    tn_status status =
-        check_lengths(c, "target_lengths", c->lengths, rank == 2 ? c->targets->sizes[1] : all);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_lengths(c, "target_lengths", c->lengths, rank == 2 ? c->targets->sizes[1] : all));
     for (int64_t i = 0; i < c->n; i++) {
         c->most = c->lengths.data[i] > c->most ? c->lengths.data[i] : c->most;
         if (!tni_add_i64(sum, c->lengths.data[i], &sum))

@@ -149,19 +149,14 @@ tn_status tni_run_native_group_norm_backward(const tn_cell *args, tn_cell *rets)
     tn_tensor *mean = tni_arg_tensor(&args[2]), *rstd = tni_arg_tensor(&args[3]);
     tn_tensor *weight = tni_arg_some(&args[4]);
     groups g;
-    tn_status status =
-        groups_init(&g, call, input, args[5].v.i64, args[6].v.i64, args[7].v.i64, args[8].v.i64);
-    if (status == TN_OK && !tni_same_shape(grad, input))
-        status = tni_fail(TN_ERR_SHAPE, "%s: grad_out has shape %s, but input has %s", call,
-                          TNI_SHAPE_OF(grad), TNI_SHAPE_OF(input));
-    if (status == TN_OK)
-        status = check_statistics(&g, "mean", mean);
-    if (status == TN_OK)
-        status = check_statistics(&g, "rstd", rstd);
-    if (status == TN_OK)
-        status = check_channels(call, "weight", weight, g.c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(
+        groups_init(&g, call, input, args[5].v.i64, args[6].v.i64, args[7].v.i64, args[8].v.i64));
+    if (!tni_same_shape(grad, input))
+        return tni_fail(TN_ERR_SHAPE, "%s: grad_out has shape %s, but input has %s", call,
+                        TNI_SHAPE_OF(grad), TNI_SHAPE_OF(input));
+    TNI_TRY(check_statistics(&g, "mean", mean));
+    TNI_TRY(check_statistics(&g, "rstd", rstd));
+    TNI_TRY(check_channels(call, "weight", weight, g.c));
     tni_temps tmp = {0};
     tn_tensor *x = in_groups(&g, &tmp, input), *scaled = weighted(&g, &tmp, grad, weight);
     mean = tni_own(&tmp, tni_unsqueeze(mean, 2));
@@ -211,10 +206,8 @@ tn_status tni_run_instance_norm(const tn_cell *args, tn_cell *rets) {
     bool by_input = args[5].v.boolean;
     static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
     for (int i = 1; i < 5; i++) {
-        tn_status status =
-            check_channels("tn_instance_norm", names[i], tni_arg_some(&args[i]), input->sizes[1]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(
+            check_channels("tn_instance_norm", names[i], tni_arg_some(&args[i]), input->sizes[1]));
         if (i > 2 && !by_input && !tni_arg_tensor(&args[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_instance_norm: running_mean and running_var cannot be left out "

@@ -2,6 +2,7 @@
  * training step makes here are counted.
  */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -60,21 +61,12 @@ static tn_tensor *weights_of(const class_loss *l, tni_temps *tmp, tn_tensor *cla
     return w ? tni_own(tmp, tni_reshape(w, tni_sizes(classes))) : NULL;
 }
 
-/* The weight of each class, in the shape of logs but 1 in all other dimensions. */
-static tn_tensor *class_weights(const class_loss *l, tni_temps *tmp, const tn_tensor *logs,
-                                int32_t dim) {
-    int64_t shape[TN_MAX_RANK];
-    for (int32_t d = 0; d < logs->view.rank; d++)
-        shape[d] = d == dim ? logs->sizes[dim] : 1;
-    return tni_own(tmp, tni_reshape(l->weight, tn_ints_of(shape, logs->view.rank)));
-}
-
 /* Uniform smoothing over classes: (1 - s) * picked + s / C * sum of weighted logs. */
 static tn_tensor *smoothed(const class_loss *l, tni_temps *tmp, tn_tensor *logs, tn_tensor *picked,
                            int32_t dim) {
     tn_tensor *all = logs;
     if (l->weight)
-        all = tni_own(tmp, tni_mul(logs, class_weights(l, tmp, logs, dim)));
+        all = tni_own(tmp, tni_mul(logs, tni_along(tmp, l->weight, dim, logs->view.rank)));
     tn_tensor *sum = tni_own(tmp, tni_sum_dim(all, TN_SHAPE(dim), true, TN_DTYPE_NONE));
     picked = tni_own(tmp, tni_mul_scalar(picked, tn_float(1 - l->smoothing)));
     double share = l->smoothing / (double)logs->sizes[dim];
@@ -138,7 +130,7 @@ static tn_status probability_losses(const class_loss *l, tn_tensor *self, tn_ten
     }
     x = tni_then(&tmp, tni_mul(x, p), x);
     if (l->weight)
-        x = tni_then(&tmp, tni_mul(x, class_weights(l, &tmp, self, dim)), x);
+        x = tni_then(&tmp, tni_mul(x, tni_along(&tmp, l->weight, dim, self->view.rank)), x);
     x = tni_then(&tmp,
                  l->how == REDUCE_NONE ? tni_sum_dim(x, TN_SHAPE(dim), false, TN_DTYPE_NONE)
                                        : tni_sum(x, TN_DTYPE_NONE),

@@ -3,6 +3,7 @@
  * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
  * made of other operators, and autograd looks through it. */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -214,17 +215,6 @@ tn_status tni_run_native_layer_norm_backward(const tn_cell *args, tn_cell *rets)
     return tni_temps_return_many(&tmp, results, 3, rets);
 }
 
-/* layer_norm(input, normalized_shape, weight, bias, eps) */
-tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *out, *mean, *rstd;
-    TNI_TRY(tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
-                                  tni_arg_some(&args[2]), tni_arg_some(&args[3]), args[4].v.f64,
-                                  &out, &mean, &rstd));
-    tni_drop(mean);
-    tni_drop(rstd);
-    return tni_return(rets, out);
-}
-
 /* ---- batch norm -------------------------------------------------------------------------- */
 
 /* running = (1 - momentum) * running + momentum * value [1, C, 1, ...] */
@@ -244,10 +234,7 @@ static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
 
 /* A tensor of C elements as [1, C, 1, ...] of the input's rank; [C] of rank 1. */
 static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
-    int64_t sizes[TN_MAX_RANK];
-    for (int32_t d = 0; d < rank; d++)
-        sizes[d] = d == (rank > 1) ? -1 : 1;
-    return tni_own(tmp, tni_reshape(t, tn_ints_of(sizes, rank)));
+    return tni_along(tmp, t, rank > 1, rank);
 }
 
 static tn_status check_batch_norm(const tn_cell *args, const char *call) {

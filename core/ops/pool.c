@@ -115,15 +115,13 @@ static tn_status check_sizes(const char *call, const char *name, const tn_tensor
 tn_status tni_infer_max_pool2d(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
-    tn_status status = pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, &b->args[4],
-                                 b->args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, &b->args[4],
+                      b->args[5].v.boolean));
     for (uint32_t i = 0; i < 2; i++)
         set_out(b, i, &w, self->view.rank, w.out);
-    status =
-        tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding, w.dilation}, 4);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(
+        tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding, w.dilation}, 4));
+    return lift_arg(b, 0);
 }
 
 /* max_pool2d_backward(grad_output, indices, input_size) */
@@ -152,12 +150,8 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
 tn_status tni_infer_avg_pool2d(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
-    tn_status status =
-        pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean);
-    if (status == TN_OK)
-        status = check_divisor(b, 6);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean));
+    TNI_TRY(check_divisor(b, 6));
     set_out(b, 0, &w, self->view.rank, w.out);
     TNI_TRY(tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3));
     return lift_arg(b, 0);
@@ -241,10 +235,7 @@ static tn_tensor *windows_of(tni_temps *tmp, const tni_window *w, tn_tensor *sel
 tn_status tni_run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean));
     int64_t out[4], rank = self->view.rank;
     tn_ints out_sizes = planes(&w, rank, w.out, out);
     tni_temps tmp = {0};
@@ -298,16 +289,6 @@ tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_view(x, tni_sizes(indices))));
 }
 
-/* max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode) */
-tn_status tni_run_max_pool2d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *values, *indices;
-    TNI_TRY(tni_max_pool2d_with_indices(
-        tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]), tni_arg_ints(&args[2]),
-        tni_arg_ints(&args[3]), tni_arg_ints(&args[4]), args[5].v.boolean, &values, &indices));
-    tni_drop(indices);
-    return tni_return(rets, values);
-}
-
 /* ---- means ------------------------------------------------------------------------------- */
 
 /* How many elements of a window that starts at `start` count. */
@@ -356,10 +337,7 @@ static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_
 tn_status tni_run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean));
     int64_t out[4];
     tni_temps tmp = {0};
     tn_tensor *windows = windows_of(&tmp, &w, self, tn_int(0));
@@ -375,10 +353,7 @@ tn_status tni_run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]);
     tn_ints sizes = tni_arg_ints(&args[1]);
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_avg_pool2d_backward", sizes, args + 2, NULL, args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_avg_pool2d_backward", sizes, args + 2, NULL, args[5].v.boolean));
     int64_t in[4];
     tni_temps tmp = {0};
     tn_tensor *dense = tni_own(&tmp, tni_contiguous_data(grad));

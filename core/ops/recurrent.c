@@ -9,6 +9,11 @@
 
 typedef enum mode { RNN_TANH, RNN_RELU, LSTM, GRU } mode;
 
+/* As the table names it. */
+static mode mode_of(const char *name) {
+    return *name == 'l' ? LSTM : *name == 'g' ? GRU : *name == 't' ? RNN_TANH : RNN_RELU;
+}
+
 /* How many blocks of [hidden, ...] the weights of a cell have. */
 static int64_t gates_of(mode kind) {
     return kind == LSTM ? 4 : kind == GRU ? 3 : 1;
@@ -168,7 +173,9 @@ static tn_status check_cell(const char *call, mode kind, const tn_tensor *input,
 }
 
 /* NAME_cell(input, hx, w_ih, w_hh, b_ih, b_hh) */
-static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_cell(const char *call, const tn_cell *args, tn_cell *rets,
+                       const char *kind_name) {
+    mode kind = mode_of(kind_name);
     uint32_t n;
     tn_tensor *input = tni_arg_tensor(&args[0]), *const *hx = tni_arg_tensors(&args[1], &n);
     weights w = {.w_ih = tni_arg_tensor(&args[2]),
@@ -189,22 +196,6 @@ static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_c
     s = step(&tmp, kind, &w, of_input(&tmp, kind, &w, tni_widened(&tmp, input)), s);
     tn_tensor *results[2] = {narrowed(&tmp, s.h, input), narrowed(&tmp, s.c, input)};
     return tni_temps_return_many(&tmp, results, kind == LSTM ? 2 : 1, rets);
-}
-
-tn_status tni_run_rnn_tanh_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_rnn_tanh_cell", RNN_TANH, args, rets);
-}
-
-tn_status tni_run_rnn_relu_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_rnn_relu_cell", RNN_RELU, args, rets);
-}
-
-tn_status tni_run_lstm_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_lstm_cell", LSTM, args, rets);
-}
-
-tn_status tni_run_gru_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_gru_cell", GRU, args, rets);
 }
 
 /* ---- layers ------------------------------------------------------------------------------ */
@@ -340,7 +331,9 @@ static tn_tensor *run_direction(const layers *l, tni_temps *tmp, int64_t at, tn_
 }
 
 /* The results: the last layer's states at all steps, and all layers' last states. */
-static tn_status run_layers(const char *call, mode kind, const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_layers(const char *call, const tn_cell *args, tn_cell *rets,
+                         const char *kind_name) {
+    mode kind = mode_of(kind_name);
     layers l = {.call = call, .kind = kind};
     if (read_layers(&l, args) != TN_OK || check_layers(&l) != TN_OK)
         return tni_failed();
@@ -381,20 +374,4 @@ static tn_status run_layers(const char *call, mode kind, const tn_cell *args, tn
     }
     tni_free(last);
     return tni_temps_return_many(&tmp, results, n_results, rets);
-}
-
-tn_status tni_run_lstm_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_lstm_input", LSTM, args, rets);
-}
-
-tn_status tni_run_gru_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_gru_input", GRU, args, rets);
-}
-
-tn_status tni_run_rnn_tanh_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_rnn_tanh_input", RNN_TANH, args, rets);
-}
-
-tn_status tni_run_rnn_relu_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_rnn_relu_input", RNN_RELU, args, rets);
 }

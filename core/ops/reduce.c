@@ -245,9 +245,7 @@ static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bo
     if (!extreme)
         return NULL;
     int32_t rank = self->view.rank;
-    int64_t n = rank ? self->sizes[dim] : 1, shape[TN_MAX_RANK] = {1};
-    for (int32_t d = 0; d < rank; d++)
-        shape[d] = d == dim ? n : 1;
+    int64_t n = rank ? self->sizes[dim] : 1;
     tni_temps tmp = {0};
     tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
     if (tni_is_float(self->view.dtype)) {
@@ -256,7 +254,7 @@ static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bo
     }
     tn_tensor *order = tni_own(
         &tmp, tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id));
-    order = tni_own(&tmp, tni_reshape(order, tn_ints_of(shape, rank)));
+    order = tni_along(&tmp, order, dim, rank);
     tn_tensor *x = tni_own(&tmp, tni_where(hit, order, tni_own(&tmp, tni_zero_of(order))));
     x = tni_then(&tmp, tni_amax(x, TN_SHAPE(dim), keepdim), x);
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1), tn_int(1))));

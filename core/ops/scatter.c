@@ -3,6 +3,7 @@
  * their order. What moves is told by whole numbers alone, so values keep their bits, and gradients
  * go through a gather of what was written. */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/scatter.h"
 
@@ -334,14 +335,6 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
     return s->index != NULL;
 }
 
-/* t [n] as [1, ..., n, ..., 1], as many dimensions as self. */
-static tn_tensor *along_dim(tni_temps *tmp, const scatter *s, tn_tensor *t) {
-    int64_t shape[TN_MAX_RANK];
-    for (int32_t d = 0; d < s->self->view.rank; d++)
-        shape[d] = d == s->dim ? -1 : 1;
-    return tni_own(tmp, tni_reshape(t, tn_ints_of(shape, s->self->view.rank)));
-}
-
 /* Places with negative ones counted from the end; those below that stay negative. */
 tn_tensor *tni_wrap_places(tn_tensor *index, int64_t size) {
     tni_temps tmp = {0};
@@ -359,7 +352,7 @@ tn_status tni_run_index_fill_int_scalar(const tn_cell *args, tn_cell *rets) {
     tn_ints size = TN_SHAPE(s.self->sizes[s.dim]);
     tn_tensor *written = s.is_empty ? tni_own(&tmp, tni_zeros(size, TN_BOOL, s.self->device->id))
                                     : touched_by(&tmp, size, 0, s.index);
-    written = along_dim(&tmp, &s, written);
+    written = tni_along(&tmp, written, s.dim, s.self->view.rank);
     return finish(&s, &tmp, tni_own(&tmp, tni_masked_fill_scalar(s.self, written, args[3])), rets);
 }
 
@@ -394,7 +387,8 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
     tn_tensor *place = tni_own(&tmp, tni_add_scalar(number, tn_int(-1), tn_int(1)));
     place = tni_own(&tmp, tni_clamp_min(place, tn_int(0)));
     tn_tensor *value = tni_own(&tmp, tni_index_select(source, s.dim, place));
-    tn_tensor *written = along_dim(&tmp, &s, tni_own(&tmp, tni_gt_scalar(number, tn_int(0))));
+    tn_tensor *written = tni_own(&tmp, tni_gt_scalar(number, tn_int(0)));
+    written = tni_along(&tmp, written, s.dim, s.self->view.rank);
     return finish(&s, &tmp, tni_own(&tmp, tni_where(written, value, s.self)), rets);
 }
 

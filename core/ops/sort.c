@@ -7,16 +7,6 @@ tn_status tni_infer_sort(tni_build *b) {
     return tni_infer_along(b, 1);
 }
 
-tn_status tni_run_argsort(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *values, *indices;
-    tn_status status =
-        tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values, &indices);
-    if (status != TN_OK)
-        return status;
-    tni_drop(values);
-    return tni_return(rets, indices);
-}
-
 /* topk(self, k, dim, largest) -> values, indices */
 tn_status tni_run_topk(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];

@@ -101,8 +101,8 @@ class CoreEmitter:
     def shared_run(self, op, name, call):
         """The boxed function of an operator that shares a C function, which is told its name and what sets it apart."""
         given = {word.arg: word.value.value for word in call.keywords}
-        types = [f"{'bool' if isinstance(value, bool) else 'int64_t'} {word}" for word, value in given.items()]
-        values = [str(value).lower() for value in given.values()]
+        types = [{bool: "bool ", int: "int64_t ", str: "const char *"}[type(value)] + word for word, value in given.items()]
+        values = [f'"{value}"' if isinstance(value, str) else str(value).lower() for value in given.values()]
         parameters = ", ".join(["const char *call, const tn_cell *args, tn_cell *rets", *types])
         if self.declared.setdefault(call.func.id, parameters) != parameters:
             raise SystemExit(f"operators.toml: {op.schema.name}: {call.func.id} is given other words elsewhere")

@@ -124,9 +124,12 @@ class Compiler:
             return self.choice(node)
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
             return self.given_or(node)
+        result = None
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            node, result = node.value, node.slice.value
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             named = {k.arg: self.visit(k.value) for k in node.keywords}
-            return self.call(node.func.id, [self.visit(a) for a in node.args], named)
+            return self.call(node.func.id, [self.visit(a) for a in node.args], named, result)
         self.fail(f"cannot compile '{ast.unparse(node)}'")
 
     def rounds_often(self, tree):
@@ -212,8 +215,9 @@ class Compiler:
             self.fail(f"'{ast.unparse(node)}' is of {kind} and {other_kind}")
         return kind, f"({left_out} ? {other} : {given})", False
 
-    def call(self, name, values, named=()):
-        """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""
+    def call(self, name, values, named=(), result=None):
+        """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor. Of an
+        operator with several results one is taken, by its number."""
         op = self.table.by_c_name(name)
         named = dict(named)
         if op:
@@ -237,7 +241,13 @@ class Compiler:
             self.declare(name, values)
         if named:
             self.fail(f"{name} has no argument {sorted(named)}")
-        temp = self.temp(f"tni_{name}({', '.join(code)})")
+        if result is None:
+            temp = self.temp(f"tni_{name}({', '.join(code)})")
+        else:
+            results = [self.temp("NULL") for _ in op.schema.rets]
+            self.lines.append(f"(void)tni_{name}({', '.join(code + ['&' + r for r in results])});")
+            temp = results.pop(result)
+            self.lines += [f"tni_drop({other});" for other in results]
         for value in values:
             if value[2]:
                 self.lines.append(f"tni_drop({value[1]});")
