@@ -141,7 +141,7 @@ static void order_dims(plan *p) {
 }
 
 static bool shape_result(plan *p) {
-    int64_t n_places = 1, total = 1;
+    int64_t total = 1;
     p->shape_rank = p->rank - p->n_indexed + p->broadcast_rank;
     if (p->shape_rank > TN_MAX_RANK) {
         tni_fail(TN_ERR_SHAPE, "%s: the result would have %d dimensions; there are %d at most",
@@ -152,10 +152,8 @@ static bool shape_result(plan *p) {
     for (int32_t i = 0; i < p->rank; i++) {
         int64_t size = p->moved[i] = p->self->sizes[p->order[i]];
         if (i == p->at && p->n_indexed) {
-            for (int32_t k = 0; k < p->broadcast_rank; k++) {
+            for (int32_t k = 0; k < p->broadcast_rank; k++)
                 p->shape[n++] = p->broadcast[k];
-                n_places *= p->broadcast[k];
-            }
             p->joined[j++] = 1;
         }
         if (i >= p->at && i < p->at + p->n_indexed)

@@ -199,7 +199,8 @@ class Compiler:
         """One of two tensors; only that is computed."""
         condition, name = self.condition(node.test), f"t{self.n_temps}"
         self.n_temps += 1
-        self.lines += [f"tn_tensor *{name};", f"if ({condition}) {{"]
+        test = condition if condition.startswith("(") else f"({condition})"
+        self.lines += [f"tn_tensor *{name};", f"if {test} {{"]
         for branch, end in ((node.body, "} else {"), (node.orelse, "}")):
             kind, code, owned = self.visit(branch)
             if kind != "tensor":
