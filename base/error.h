@@ -18,6 +18,14 @@ tn_status tni_fail_memory(const char *what);
 /* The status of the standing error, TN_ERR_INTERNAL if there is none: for code that got a NULL. */
 tn_status tni_failed(void);
 
+/* Returns from the calling function with the status of `call`, unless that is TN_OK. */
+#define TNI_TRY(call) \
+    do { \
+        tn_status status_ = (call); \
+        if (status_ != TN_OK) \
+            return status_; \
+    } while (0)
+
 /* Names the operator of the standing error, unless it has one or was read already. */
 void tni_error_operator(const char *operator_name);
 

@@ -144,25 +144,14 @@ static int convolutions(void) {
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-static double steps(training *t, tn_status (*init)(model *, tn_device), uint64_t n) {
-    if ((!t->optimizer && training_init(t, init, device) != TN_OK) ||
-        tn_synchronize(device) != TN_OK)
-        return -1;
-    double start = bench_now();
-    for (uint64_t i = 0; i < n; i++)
-        if (training_step(t, i) != TN_OK)
-            return -1;
-    return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
-}
-
 static double mlp(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, n);
+    return training_time(&t, model_mlp_init, device, n);
 }
 
 static double cnn(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, n);
+    return training_time(&t, model_cnn_init, device, n);
 }
 
 static int trainings(void) {

@@ -29,36 +29,24 @@ static int compare(pair p, int rounds) {
 
 enum { STEPS = 4 };
 
-static double steps(training *t, tn_status (*init)(model *, tn_device), tn_device on, uint64_t n) {
-    if (!t->optimizer && training_init(t, init, on) != TN_OK)
-        return -1;
-    if (tn_synchronize(on) != TN_OK)
-        return -1;
-    double start = bench_now();
-    for (uint64_t i = 0; i < n; i++)
-        if (training_step(t, i) != TN_OK)
-            return -1;
-    return tn_synchronize(on) == TN_OK ? bench_now() - start : -1;
-}
-
 static double mlp_here(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, device, n);
+    return training_time(&t, model_mlp_init, device, n);
 }
 
 static double mlp_on_cpu(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, cpu, n);
+    return training_time(&t, model_mlp_init, cpu, n);
 }
 
 static double cnn_here(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, device, n);
+    return training_time(&t, model_cnn_init, device, n);
 }
 
 static double cnn_on_cpu(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, cpu, n);
+    return training_time(&t, model_cnn_init, cpu, n);
 }
 
 /* ---- OpenCL itself ----------------------------------------------------------------------- */

@@ -4,25 +4,14 @@
 
 enum { STEPS_FOR_MEMORY = 10 };
 
-static double steps(training *t, tn_status (*model_init)(model *, tn_device), uint64_t n) {
-    if (!t->optimizer && training_init(t, model_init, bench_device) != TN_OK)
-        return -1;
-    double start = bench_now();
-    for (uint64_t i = 0; i < n; i++)
-        if (training_step(t, i) != TN_OK)
-            return -1;
-    tn_synchronize(bench_device);
-    return bench_seconds(start);
-}
-
 static double step_mlp(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, n);
+    return training_time(&t, model_mlp_init, bench_device, n);
 }
 
 static double step_cnn(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, n);
+    return training_time(&t, model_cnn_init, bench_device, n);
 }
 
 /* The most the process held while training, above what it held before there was a network. A tiny

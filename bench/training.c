@@ -1,5 +1,6 @@
 /* See training.h. */
 #include "bench/training.h"
+#include "bench/common.h"
 
 tn_status training_init(training *t, tn_status (*model_init)(model *, tn_device),
                         tn_device device) {
@@ -23,4 +24,16 @@ tn_status training_step(training *t, uint64_t i) {
     if (tn_backward(loss) != TN_OK || tn_optimizer_step(t->optimizer) != TN_OK)
         return tn_error_status();
     return tn_optimizer_zero_grad(t->optimizer);
+}
+
+double training_time(training *t, tn_status (*model_init)(model *, tn_device), tn_device device,
+                     uint64_t n) {
+    if ((!t->optimizer && training_init(t, model_init, device) != TN_OK) ||
+        tn_synchronize(device) != TN_OK)
+        return -1;
+    double start = bench_now();
+    for (uint64_t i = 0; i < n; i++)
+        if (training_step(t, i) != TN_OK)
+            return -1;
+    return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
 }

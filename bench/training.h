@@ -18,4 +18,9 @@ tn_status training_init(training *t, tn_status (*model_init)(model *, tn_device)
 /* Step number i. */
 tn_status training_step(training *t, uint64_t i);
 
+/* Seconds of n steps, until the device has done them, of what is made when it is first asked for; -1
+ * with an error. */
+double training_time(training *t, tn_status (*model_init)(model *, tn_device), tn_device device,
+                     uint64_t n);
+
 #endif

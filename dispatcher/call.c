@@ -48,9 +48,7 @@ static tn_status complete(const tn_op *op, const tn_cell *args, uint32_t n_args,
             out[i] = arg->fallback;
             continue;
         }
-        tn_status status = tni_schema_check(schema, i, &args[i]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_schema_check(schema, i, &args[i]));
         out[i] = args[i];
         if (args[i].tag != TN_CELL_I64)
             continue;

@@ -25,15 +25,13 @@ static void roots_finish(roots *r) {
 
 /* The gradient of a root: what the caller gave, or one. */
 static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, tn_tensor **out) {
-    char text[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
     if (!given || given == TN_NONE) {
         if (root->view.numel != 1)
             return tni_fail(TN_ERR_SHAPE,
                             "%s: a root of shape %s has %lld elements, so its gradient must be "
                             "given; reduce it to one element (tn_sum, tn_mean), or give a gradient "
                             "of its shape to tn_backward_full",
-                            call, tni_shape_text(root->view.rank, root->sizes, text),
-                            (long long)root->view.numel);
+                            call, TNI_SHAPE_OF(root), (long long)root->view.numel);
         *out =
             tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype, root->device->id);
         return *out ? TN_OK : tni_failed();
@@ -47,8 +45,7 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
         return tni_fail(TN_ERR_SHAPE,
                         "%s: a gradient of shape %s was given for a root of shape %s; "
                         "they must be equal",
-                        call, tni_shape_text(given->view.rank, given->sizes, other),
-                        tni_shape_text(root->view.rank, root->sizes, text));
+                        call, TNI_SHAPE_OF(given), TNI_SHAPE_OF(root));
     *out = tni_keep(given);
     return TN_OK;
 }
@@ -77,18 +74,14 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
                                   "%s: root %llu is %s; check the call that made it", call,
                                   (unsigned long long)i, root ? "TN_NONE" : "NULL");
         r->grads[i] = NULL;
-        tn_status status = tni_gradient_edge(root, &r->edges[i]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_gradient_edge(root, &r->edges[i]));
         if (!r->edges[i].node)
             return tni_fail(TN_ERR_STATE,
                             "%s: root %llu does not depend on anything that requires a gradient; "
                             "mark leaves with tn_set_requires_grad, and compute with recording on",
                             call, (unsigned long long)i);
         r->n = i + 1;
-        status = root_grad(call, root, grads ? grads[i] : NULL, &r->grads[i]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(root_grad(call, root, grads ? grads[i] : NULL, &r->grads[i]));
     }
     return TN_OK;
 }
@@ -115,9 +108,7 @@ static tn_status captures_init(tni_capture *captures, tn_tensor *const *inputs, 
         if (tni_not_tensor(inputs[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",
                             (unsigned long long)i);
-        tn_status status = tni_gradient_edge(inputs[i], &edge);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_gradient_edge(inputs[i], &edge));
         if (!edge.node)
             return tni_fail(TN_ERR_STATE,
                             "tn_gradients: input %llu requires no gradient; mark it with "

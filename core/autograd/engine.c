@@ -87,9 +87,7 @@ static tn_status count_captured(tni_pass *pass, const tni_edge *roots, uint64_t 
         pass->slots[i].capture = (uint32_t)c + 1;
     }
     for (uint64_t r = 0; r < n_roots; r++) {
-        tn_status status = start_visit(pass, roots[r].node, &i, &is_new);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(start_visit(pass, roots[r].node, &i, &is_new));
         while (pass->n_queue > 0) {
             uint32_t at = pass->queue[pass->n_queue - 1];
             const tni_node *node = pass->slots[at].node;
@@ -98,9 +96,7 @@ static tn_status count_captured(tni_pass *pass, const tni_edge *roots, uint64_t 
                 tni_node *next = node->edges[pass->slots[at].edge++].node;
                 if (!next)
                     continue;
-                status = start_visit(pass, next, &i, &down);
-                if (status != TN_OK)
-                    return status;
+                TNI_TRY(start_visit(pass, next, &i, &down));
                 if (!down && takes_part(&pass->slots[i]))
                     pass->slots[at].runs = true;
             }
@@ -168,9 +164,7 @@ static tn_status arrive_at(run *r, const tni_slot *slot) {
         hooks = &tni_accumulator_leaf(node)->autograd->hooks;
     if (TNI_UNLIKELY(tni_hooks_any(hooks))) {
         for (uint32_t i = 0; i < node->n_outputs; i++) {
-            tn_status status = grads[i] ? tni_hooks_run(hooks, i, &grads[i], r->create) : TN_OK;
-            if (status != TN_OK)
-                return status;
+            TNI_TRY(grads[i] ? tni_hooks_run(hooks, i, &grads[i], r->create) : TN_OK);
         }
     }
     for (uint32_t c = slot->capture; c; c = r->captures[c - 1].next) {

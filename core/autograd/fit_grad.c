@@ -49,13 +49,11 @@ tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char
         return TN_OK; /* of an output without gradient: nothing uses it */
     tn_status status = TN_OK;
     if (!tni_has_shape(g, meta->rank, meta->sizes)) {
-        char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
         if (!sums_to(g, meta))
             return tni_fail(TN_ERR_SHAPE,
                             "%s made a gradient of shape %s for an input of shape %s; it must have "
                             "the input's shape, or one that sums to it",
-                            source, tni_shape_text(g->view.rank, g->sizes, have),
-                            tni_shape_text(meta->rank, meta->sizes, want));
+                            source, TNI_SHAPE_OF(g), TNI_SHAPE_OF_SIZES(meta->rank, meta->sizes));
         status = replace(grad, sum_to_size(g, meta->rank, meta->sizes));
     }
     if (status == TN_OK && (*grad)->view.dtype != meta->dtype) {

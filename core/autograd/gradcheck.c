@@ -53,9 +53,7 @@ static tn_status call(const check *c, tn_tensor *const *inputs, tn_tensor **outp
     uint64_t n = MAX_OUTPUTS;
     for (uint64_t i = 0; i < MAX_OUTPUTS; i++)
         outputs[i] = NULL;
-    tn_status status = c->fn(inputs, c->n_inputs, outputs, &n, c->user);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(c->fn(inputs, c->n_inputs, outputs, &n, c->user));
     if (n == 0 || n > MAX_OUTPUTS)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: the function made %llu outputs; 1 to %d",
                         c->name, (unsigned long long)n, MAX_OUTPUTS);
@@ -304,14 +302,14 @@ static tn_status compare(const check *c, tn_tensor *input, uint64_t index, doubl
         }
         if (!wrong)
             continue;
-        char shape[TNI_SHAPE_TEXT], where[TNI_SHAPE_TEXT];
+        char where[TNI_SHAPE_TEXT];
         return tni_fail(
             TN_ERR_INVALID_ARGUMENT,
             "%s: the derivative of output %llu, element %lld, by input %llu of shape %s, element "
             "%s, is %.9g by the formula and %.9g by central differences (eps %g, atol %g, rtol "
             "%g); %llu of %lld derivatives of this output by this input differ",
             c->name, (unsigned long long)o, (long long)(worst % c->numel[o]),
-            (unsigned long long)index, tni_shape_text(input->view.rank, input->sizes, shape),
+            (unsigned long long)index, TNI_SHAPE_OF(input),
             place(input, worst / c->numel[o], where), analytic_of[o][worst], numerical_of[o][worst],
             c->eps, c->atol, c->rtol, (unsigned long long)wrong, (long long)n);
     }
@@ -413,12 +411,10 @@ static tn_status refuse_missing(const char *name, tn_check_fn fn, tn_tensor *con
 
 tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                        const tn_gradcheck_options *options) {
-    tn_status status = refuse_missing("tn_gradcheck", fn, inputs, n_inputs);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(refuse_missing("tn_gradcheck", fn, inputs, n_inputs));
     bool before = tn_set_grad_enabled(true);
     check c = check_of("tn_gradcheck", fn, user, inputs, n_inputs, options);
-    status = run_check(&c);
+    tn_status status = run_check(&c);
     tn_set_grad_enabled(before);
     return status;
 }
@@ -436,9 +432,7 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
     const second *s = user;
     const check *c = s->first;
     tn_tensor *made[MAX_OUTPUTS], *roots[MAX_OUTPUTS], *wanted[MAX_OUTPUTS];
-    tn_status status = call(c, inputs, made);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(call(c, inputs, made));
     uint64_t n_roots = 0, n_wanted = 0;
     for (uint64_t o = 0; o < c->n_outputs; o++)
         if (c->differentiable[o])
@@ -453,8 +447,8 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
                             MAX_OUTPUTS);
         wanted[n_wanted++] = inputs[i];
     }
-    status = tn_gradients(roots, inputs + s->n_inputs, n_roots, wanted, n_wanted, true, true, true,
-                          outputs);
+    tn_status status = tn_gradients(roots, inputs + s->n_inputs, n_roots, wanted, n_wanted, true,
+                                    true, true, outputs);
     for (uint64_t i = 0; i < n_wanted && status == TN_OK; i++) {
         if (!outputs[i])
             outputs[i] =
@@ -510,12 +504,10 @@ static tn_status check_second(check *first, const tn_gradcheck_options *options)
 
 tn_status tn_gradgradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                            const tn_gradcheck_options *options) {
-    tn_status status = refuse_missing("tn_gradgradcheck", fn, inputs, n_inputs);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(refuse_missing("tn_gradgradcheck", fn, inputs, n_inputs));
     bool before = tn_set_grad_enabled(true);
     check first = check_of("tn_gradgradcheck", fn, user, inputs, n_inputs, options);
-    status = check_second(&first, options);
+    tn_status status = check_second(&first, options);
     tn_set_grad_enabled(before);
     return status;
 }

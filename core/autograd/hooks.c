@@ -217,7 +217,6 @@ static tn_status call_grad_hook(const tni_hook *h, tn_tensor **grad) {
                               "with, or NULL with an error");
     if (after == before)
         return TN_OK;
-    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     bool same = after != TN_NONE && after->view.rank == before->view.rank &&
                 after->view.dtype == before->view.dtype && after->device == before->device;
     for (int32_t i = 0; same && i < after->view.rank; i++)
@@ -227,10 +226,9 @@ static tn_status call_grad_hook(const tni_hook *h, tn_tensor **grad) {
             TN_ERR_SHAPE,
             "a hook on a gradient of %s, shape %s on %s, returned %s, shape %s on %s; they "
             "must be alike",
-            tn_dtype_name(before->view.dtype),
-            tni_shape_text(before->view.rank, before->sizes, want), before->device->name,
+            tn_dtype_name(before->view.dtype), TNI_SHAPE_OF(before), before->device->name,
             after == TN_NONE ? "TN_NONE" : tn_dtype_name(after->view.dtype),
-            after == TN_NONE ? "[]" : tni_shape_text(after->view.rank, after->sizes, have),
+            after == TN_NONE ? "[]" : TNI_SHAPE_OF(after),
             after == TN_NONE ? "no device" : after->device->name);
     *grad = tni_keep(after);
     tni_drop(before);

@@ -63,7 +63,6 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
     if (grad == TN_NONE)
         grad = NULL;
     if (grad) {
-        char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
         bool same = grad->view.rank == t->view.rank && grad->view.dtype == t->view.dtype &&
                     grad->device == t->device;
         for (int32_t i = 0; same && i < t->view.rank; i++)
@@ -72,10 +71,9 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
             return tni_fail(TN_ERR_SHAPE,
                             "tn_set_grad: the tensor is %s of shape %s on %s, the gradient %s of "
                             "shape %s on %s; they must be alike",
-                            tn_dtype_name(t->view.dtype),
-                            tni_shape_text(t->view.rank, t->sizes, want), t->device->name,
-                            tn_dtype_name(grad->view.dtype),
-                            tni_shape_text(grad->view.rank, grad->sizes, have), grad->device->name);
+                            tn_dtype_name(t->view.dtype), TNI_SHAPE_OF(t), t->device->name,
+                            tn_dtype_name(grad->view.dtype), TNI_SHAPE_OF(grad),
+                            grad->device->name);
     } else if (!t->autograd) {
         return TN_OK;
     }

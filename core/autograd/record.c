@@ -66,9 +66,7 @@ static tn_status pass_by(const tn_op *op, tn_keyset below, const tn_cell *args, 
             tn_tensor *base = list[j] ? tni_base(list[j]) : NULL;
             if (!base || !tni_requires_grad(base))
                 continue;
-            tn_status status = check_written(op, args, mask & -mask);
-            if (status != TN_OK)
-                return status;
+            TNI_TRY(check_written(op, args, mask & -mask));
         }
     }
     return tni_dispatch(op, below, args, rets);
@@ -119,15 +117,12 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     if (n_edges == 0)
         return pass_by(op, below, args, rets);
     uint32_t written = written_args(op);
-    tn_status status = check_written(op, args, written);
-    if (status == TN_OK)
-        status = tni_dispatch(op, below, args, rets);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_written(op, args, written));
+    TNI_TRY(tni_dispatch(op, below, args, rets));
     uint32_t n_results = count_results(op, rets);
     tni_node *node =
         tni_node_new(&not_differentiable_type, n_edges, n_results ? n_results : 1, 0, 0, 0);
-    status = node ? TN_OK : TN_ERR_OUT_OF_MEMORY;
+    tn_status status = node ? TN_OK : TN_ERR_OUT_OF_MEMORY;
     uint32_t edge = 0;
     for (uint32_t i = 0; i < (uint32_t)op->n_tensor_args + op->n_list_args; i++) {
         uint32_t n;

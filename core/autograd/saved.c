@@ -43,15 +43,13 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
             "(tn_backward_full with retain_graph)",
             node->type->name);
     }
-    if (TNI_UNLIKELY(tni_version(t) != s->version)) {
-        char text[TNI_SHAPE_TEXT];
+    if (TNI_UNLIKELY(tni_version(t) != s->version))
         return tni_fail_null(
             TN_ERR_STATE,
             "%s: %s of shape %s, saved for backward, was written in place since: it is at "
             "version %u, expected %u; write to a tn_clone of it, or write before it is used",
-            node->type->name, s->output ? "an output" : "a tensor",
-            tni_shape_text(t->view.rank, t->sizes, text), tni_version(t), s->version);
-    }
+            node->type->name, s->output ? "an output" : "a tensor", TNI_SHAPE_OF(t), tni_version(t),
+            s->version);
     if (!s->output || !tni_grad_mode())
         return tni_keep(t);
     /* Recording: the output gets its node back. */

@@ -210,9 +210,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     if (!root->since)
         root->since = root->node ? root->node->sequence : node->sequence;
     if (root->saved) {
-        tn_status status = tni_break_cycles(node, t->storage, root->since);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_break_cycles(node, t->storage, root->since));
     }
     if (!base) {
         tni_history_point(t, tni_node_keep(node), 0);

@@ -151,13 +151,11 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
         return tni_return(rets, result);
     rets[0] = (tn_cell){0};
     tn_status status = TN_OK;
-    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     if (!tni_same_shape(dst, result))
         status =
             tni_fail(TN_ERR_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
-                     info->call, tni_shape_text(result->view.rank, result->sizes, want),
-                     info->form == TNI_FORM_INPLACE ? "self" : "out",
-                     tni_shape_text(dst->view.rank, dst->sizes, have));
+                     info->call, TNI_SHAPE_OF(result),
+                     info->form == TNI_FORM_INPLACE ? "self" : "out", TNI_SHAPE_OF(dst));
     else if (!tni_can_cast(result->view.dtype, dst->view.dtype))
         status =
             tni_fail(TN_ERR_DTYPE,

@@ -18,12 +18,10 @@ static uint64_t bytes_of(const tn_tensor *t) {
 
 static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
     tni_device *device = dst->device;
-    tn_status status = tni_device_check(device);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_device_check(device));
     tn_stream *stream = tni_stream_current(device);
     tni_stream_note(stream, "copy");
-    status =
+    tn_status status =
         device->memory->copy(device->handle, stream->handle, dst->view.memory, dst->view.offset,
                              src->view.memory, src->view.offset, bytes_of(dst));
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");
@@ -210,11 +208,9 @@ static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     if (!copy_peer)
         return TN_ERR_UNSUPPORTED;
     tn_stream *stream = tni_stream_current(to), *source = tni_stream_current(from);
-    tn_status status = tni_stream_wait_stream(stream, source);
-    if (status != TN_OK)
-        return status;
-    status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset, from->handle,
-                       src->view.memory, src->view.offset, bytes_of(dst));
+    TNI_TRY(tni_stream_wait_stream(stream, source));
+    tn_status status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset,
+                                 from->handle, src->view.memory, src->view.offset, bytes_of(dst));
     if (status == TN_ERR_UNSUPPORTED)
         return status;
     if (status != TN_OK)
@@ -283,13 +279,10 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
     if (!tni_broadcast(dst->view.rank, dst->sizes, src->view.rank, src->sizes, &rank, sizes) ||
-        rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0) {
-        char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+        rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_copy_: src of shape %s does not broadcast to self of shape %s",
-                        tni_shape_text(src->view.rank, src->sizes, a),
-                        tni_shape_text(dst->view.rank, dst->sizes, b));
-    }
+                        TNI_SHAPE_OF(src), TNI_SHAPE_OF(dst));
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;
     if (src->device->is_meta)
@@ -329,11 +322,10 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     bool zero = value.v.i64 == 0; /* also +0.0, whose bits are zero */
     if (zero && tni_operand_is_flat(&o, 0)) {
         tni_device *device = dst->device;
-        tn_status status = tni_device_check(device);
-        if (status != TN_OK)
-            return status;
-        status = device->memory->fill(device->handle, tni_stream_current(device)->handle,
-                                      dst->view.memory, dst->view.offset, 0, bytes_of(dst));
+        TNI_TRY(tni_device_check(device));
+        tn_status status =
+            device->memory->fill(device->handle, tni_stream_current(device)->handle,
+                                 dst->view.memory, dst->view.offset, 0, bytes_of(dst));
         return status == TN_OK ? TN_OK : tni_device_fail(device, status, "fill");
     }
     fill_call call = {{dst->device, NULL, &o},

@@ -82,13 +82,10 @@ static tn_status broadcast(custom_call *c) {
         const tn_tensor *t = c->args[i].v.pointer;
         int64_t sizes[TN_MAX_RANK];
         int32_t rank;
-        if (!tni_broadcast(out->rank, out->sizes, t->view.rank, t->sizes, &rank, sizes)) {
-            char have[TNI_SHAPE_TEXT], more[TNI_SHAPE_TEXT];
+        if (!tni_broadcast(out->rank, out->sizes, t->view.rank, t->sizes, &rank, sizes))
             return tni_fail(TN_ERR_SHAPE, "%s: shapes do not broadcast: %s and %s of argument '%s'",
-                            c->op->name, tni_shape_text(out->rank, out->sizes, have),
-                            tni_shape_text(t->view.rank, t->sizes, more),
+                            c->op->name, TNI_SHAPE_OF_SIZES(out->rank, out->sizes), TNI_SHAPE_OF(t),
                             c->op->schema->args[i].name);
-        }
         out->rank = rank;
         memcpy(out->sizes, sizes, (size_t)rank * sizeof *sizes);
     }

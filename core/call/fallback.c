@@ -219,9 +219,7 @@ static tn_status copy_back(staging *s) {
     for (uint32_t i = 0; i < s->n; i++) {
         if (!s->storages[i].written)
             continue;
-        tn_status status = tni_copy_data(s->storages[i].original, s->storages[i].copy);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(tni_copy_data(s->storages[i].original, s->storages[i].copy));
     }
     return TN_OK;
 }
@@ -266,10 +264,8 @@ static tn_status run_staged(staging *s, const tn_op *op, tni_device *device, con
         }
     }
     tn_cell cpu_rets[TNI_MAX_RETS];
-    tn_status status = tni_call(op, cpu_args, cpu_rets);
-    if (status != TN_OK)
-        return status;
-    status = copy_back(s);
+    TNI_TRY(tni_call(op, cpu_args, cpu_rets));
+    tn_status status = copy_back(s);
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
         tn_tensor **results = cpu_rets[i].tag == TN_CELL_TENSORS
                                   ? cpu_rets[i].v.pointer

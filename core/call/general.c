@@ -56,14 +56,11 @@ static tn_status cast_inputs(tni_build *b, const tn_dtype *types) {
         tn_tensor *t = tni_arg_tensor(&b->kargs[i]);
         if (!t)
             continue;
-        if (t->device != b->device) {
-            char text[TNI_SHAPE_TEXT];
+        if (t->device != b->device)
             return tni_build_fail(b, TN_ERR_DEVICE,
                                   "a tensor %s on %s cannot be used on %s; move it with "
                                   "tn_to_device",
-                                  tni_shape_text(t->view.rank, t->sizes, text), t->device->name,
-                                  b->device->name);
-        }
+                                  TNI_SHAPE_OF(t), t->device->name, b->device->name);
         tn_dtype dtype = tni_coded_dtype(kt->args[i], types);
         if (t->view.dtype == dtype)
             continue;
@@ -266,9 +263,7 @@ static tn_status attempt(tni_build *b, const tni_choice *c, tn_cell *rets) {
         return TNI_NOT_SUPPORTED; /* another turn's, or had already */
     if (p.copied && kernel->supports && !would_take(b, c, &p, direct ? dst : NULL, &status))
         return status == TN_OK ? TNI_NOT_SUPPORTED : status;
-    status = copy_inputs(b, &p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(copy_inputs(b, &p));
     if (direct)
         results[0] = tni_keep(dst);
     else if ((status = make_outputs(b, c->types, b->kernel_shaped, results)) != TN_OK)

@@ -107,9 +107,7 @@ static tn_status collect(long_call *c) {
             c->inputs[i] = t;
             if (t->device != b->device && !b->device->is_meta) {
                 /* a 0-dim CPU tensor beside tensors of another device is a scalar */
-                tn_status status = tni_tensor_scalar(t, &b->kargs[i], b->info->call);
-                if (status != TN_OK)
-                    return status;
+                TNI_TRY(tni_tensor_scalar(t, &b->kargs[i], b->info->call));
                 c->inputs[i] = NULL;
             }
         }
@@ -145,14 +143,11 @@ static tn_status broadcast_inputs(long_call *c) {
             continue;
         int32_t rank = c->rank;
         int64_t sizes[TN_MAX_RANK];
-        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes)) {
-            char a[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
+        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes))
             return tni_build_fail(&c->b, TN_ERR_SHAPE,
                                   "shapes %s and %s do not broadcast; sizes must be equal or 1, "
                                   "counted from the last dimension",
-                                  tni_shape_text(rank, c->sizes, a),
-                                  tni_shape_text(t->view.rank, t->sizes, other));
-        }
+                                  TNI_SHAPE_OF_SIZES(rank, c->sizes), TNI_SHAPE_OF(t));
         memcpy(c->sizes, sizes, (size_t)c->rank * sizeof *sizes);
     }
     return TN_OK;
@@ -160,12 +155,10 @@ static tn_status broadcast_inputs(long_call *c) {
 
 static tn_status check_dst(const long_call *c, tn_dtype result_type) {
     const tn_tensor *dst = c->dst;
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     if (!tni_has_shape(dst, c->rank, c->sizes))
         return tni_build_fail(&c->b, TN_ERR_SHAPE, "%s has shape %s, but the result has %s",
                               c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
-                              tni_shape_text(dst->view.rank, dst->sizes, have),
-                              tni_shape_text(c->rank, c->sizes, want));
+                              TNI_SHAPE_OF(dst), TNI_SHAPE_OF_SIZES(c->rank, c->sizes));
     if (!tni_can_cast(result_type, dst->view.dtype))
         return tni_build_fail(&c->b, TN_ERR_DTYPE,
                               "the result is %s and cannot be stored as %s; cast the operands, or "
@@ -354,11 +347,9 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool stands_in) {
 static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
     c->type = self->view.dtype;
     c->inputs[0] = self;
-    tn_status status = broadcast_inputs(c);
-    if (status == TN_OK && c->dst)
-        status = check_dst(c, c->type);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(broadcast_inputs(c));
+    if (c->dst)
+        TNI_TRY(check_dst(c, c->type));
     if (c->dst == self)
         return tni_return(rets, tni_keep(self));
     tn_tensor *result = c->dst ? tni_keep(c->dst) : new_result(c, c->type);
@@ -437,9 +428,7 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
     tn_status status = collect(c);
     if (status != TN_OK)
         return status;
-    status = broadcast_inputs(c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(broadcast_inputs(c));
     tn_dtype result_type = out_dtype(b->types_of, c->type);
     if (c->dst && (status = check_dst(c, result_type)) != TN_OK)
         return status;

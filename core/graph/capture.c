@@ -173,11 +173,9 @@ static const tn_ext_capture *extension_of(tni_device *d) {
 static tn_status record(tn_graph *g, tn_status (*fn)(void *user), void *user) {
     tn_thread_keys before = tni_thread_keys, keys = before;
     keys.included |= TN_KEY_BIT(TN_KEY_CAPTURE);
-    tn_status status = switch_to(NULL, g->stream, g, keys);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(switch_to(NULL, g->stream, g, keys));
     tn_error_clear();
-    status = fn(user);
+    tn_status status = fn(user);
     switch_to(g, g->last, NULL, before);
     if (g->failed != TN_OK)
         return tni_fail(g->failed, "%s", g->message);

@@ -169,9 +169,7 @@ tn_tensor *tni_graph_random_state(tn_graph *g, uint64_t n_words, int64_t *out_of
 static tn_status follow_last(tn_graph *g, tn_stream *stream) {
     if (stream == g->last)
         return TN_OK;
-    tn_status status = tni_stream_wait_stream(stream, g->last);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_stream_wait_stream(stream, g->last));
     tn_stream_drop(g->last);
     g->last = tn_stream_keep(stream);
     return TN_OK;
@@ -193,18 +191,13 @@ tn_status tn_graph_replay(tn_graph *g) {
     if (tni_capturing)
         return tni_capture_refuse("tn_graph_replay", "capture what the graph does, or replay it "
                                                      "beside the other graph");
-    tn_status status = tni_device_check(g->device);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_device_check(g->device));
     tn_stream *stream = tni_stream_current(g->device);
-    status = follow_last(g, stream);
-    if (status == TN_OK)
-        status = bring_values(g);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(follow_last(g, stream));
+    TNI_TRY(bring_values(g));
     tni_stream_note(stream, "tn_graph_replay");
     tni_error_plugin(TN_OK, NULL);
-    status = g->ext->launch(g->handle, stream->handle);
+    tn_status status = g->ext->launch(g->handle, stream->handle);
     if (status != TN_OK)
         return tni_device_fail(g->device, status, "tn_graph_replay");
     for (tni_graph_source *s = g->sources; s; s = s->next)

@@ -1,26 +1,23 @@
 /* Activations and their like that one expression in the table does not say. */
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
 /* prelu(self, weight) */
 tn_status tni_run_prelu(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
-    int64_t channels = self->view.rank < 2 ? 1 : self->sizes[1], sizes[TN_MAX_RANK];
-    char text[2][TNI_SHAPE_TEXT];
+    int64_t channels = self->view.rank < 2 ? 1 : self->sizes[1];
     if (weight->view.rank > 1 || (weight->view.numel != 1 && weight->view.numel != channels))
         return tni_fail(
             TN_ERR_SHAPE,
             "tn_prelu: weight %s must have one element, or one for each channel of self "
             "%s (%lld)",
-            tni_shape_text(weight->view.rank, weight->sizes, text[0]),
-            tni_shape_text(self->view.rank, self->sizes, text[1]), (long long)channels);
+            TNI_SHAPE_OF(weight), TNI_SHAPE_OF(self), (long long)channels);
     if (weight->view.dtype != self->view.dtype)
         return tni_fail(TN_ERR_DTYPE, "tn_prelu: weight is %s, but self is %s; they must be equal",
                         tn_dtype_name(weight->view.dtype), tn_dtype_name(self->view.dtype));
-    for (int32_t d = 0; d < self->view.rank; d++)
-        sizes[d] = d == 1 ? weight->view.numel : 1;
     tni_temps tmp = {0};
-    tn_tensor *slope = tni_own(&tmp, tni_reshape(weight, tn_ints_of(sizes, self->view.rank)));
+    tn_tensor *slope = tni_along(&tmp, weight, 1, self->view.rank);
     tn_tensor *positive = tni_own(&tmp, tni_gt_scalar(self, tn_int(0)));
     tn_tensor *bent = tni_own(&tmp, tni_mul(self, slope));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_where(positive, self, bent)), rets);
@@ -29,7 +26,6 @@ tn_status tni_run_prelu(const tn_cell *args, tn_cell *rets) {
 /* glu(self, dim) */
 tn_status tni_run_glu(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
-    char text[TNI_SHAPE_TEXT];
     if (self->view.rank == 0)
         return tni_fail(TN_ERR_SHAPE, "tn_glu: self needs a dimension to be halved");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_glu");
@@ -38,7 +34,7 @@ tn_status tni_run_glu(const tn_cell *args, tn_cell *rets) {
     int64_t half = self->sizes[dim] / 2;
     if (self->sizes[dim] % 2)
         return tni_fail(TN_ERR_SHAPE, "tn_glu: dimension %d of self %s must be even", dim,
-                        tni_shape_text(self->view.rank, self->sizes, text));
+                        TNI_SHAPE_OF(self));
     tni_temps tmp = {0};
     tn_tensor *kept = tni_own(&tmp, tni_narrow(self, dim, 0, half));
     tn_tensor *gate = tni_own(&tmp, tni_narrow(self, dim, half, half));

@@ -125,13 +125,12 @@ static tn_status check_planes(const char *call, const char *name, const tn_tenso
     static const char *const shapes[] = {"[N, C, W] or [C, W]", "[N, C, H, W] or [C, H, W]",
                                          "[N, C, D, H, W] or [C, D, H, W]"};
     int32_t rank = t->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == n_dims + 1 || rank == n_dims + 2;
     for (int32_t d = first_full < 0 ? rank + first_full : first_full; fits && d < rank; d++)
         fits = t->sizes[d] > 0;
     if (!fits)
         return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, with no empty planes, but has shape %s",
-                        call, name, shapes[n_dims - 1], tni_shape_text(rank, t->sizes, text));
+                        call, name, shapes[n_dims - 1], TNI_SHAPE_OF_SIZES(rank, t->sizes));
     return tni_resample_float(call, t);
 }
 
@@ -148,34 +147,20 @@ static tn_status check_windows(const char *call, const int64_t *a, const int64_t
 }
 
 /* (self, output_size) */
-static tn_status adaptive(const char *call, const tn_cell *args, tn_cell *rets, int32_t n_dims) {
+tn_status tni_run_adaptive_avg_pool(const char *call, const tn_cell *args, tn_cell *rets,
+                                    int64_t dims) {
+    int32_t n_dims = (int32_t)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints out = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK];
     int32_t first = self->view.rank - n_dims;
-    tn_status status = check_planes(call, "self", self, n_dims, n_dims == 3 ? 1 : -n_dims);
-    if (status == TN_OK)
-        status = tni_resample_sizes(call, self, out, n_dims, 0, sizes);
-    if (status == TN_OK)
-        status = check_windows(call, self->sizes + first, out.data, n_dims);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_planes(call, "self", self, n_dims, n_dims == 3 ? 1 : -n_dims));
+    TNI_TRY(tni_resample_sizes(call, self, out, n_dims, 0, sizes));
+    TNI_TRY(check_windows(call, self->sizes + first, out.data, n_dims));
     tni_temps tmp = {0};
     for (int32_t k = n_dims - 1; k >= 0 && x; k--)
         x = window_sums(&tmp, x, first + k, out.data[k]);
     return tni_temps_return(&tmp, divided(&tmp, x, self->sizes + first, n_dims), rets);
-}
-
-tn_status tni_run_adaptive_avg_pool1d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool1d", args, rets, 1);
-}
-
-tn_status tni_run_adaptive_avg_pool2d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool2d", args, rets, 2);
-}
-
-tn_status tni_run_adaptive_avg_pool3d(const tn_cell *args, tn_cell *rets) {
-    return adaptive("tn_adaptive_avg_pool3d", args, rets, 3);
 }
 
 /* adaptive_avg_pool2d_backward(grad_output, self) */
@@ -183,23 +168,16 @@ tn_status tni_run_adaptive_avg_pool2d_backward(const tn_cell *args, tn_cell *ret
     const char *call = "tn_adaptive_avg_pool2d_backward";
     tn_tensor *grad = tni_arg_tensor(&args[0]), *self = tni_arg_tensor(&args[1]);
     int32_t first = self->view.rank - 2;
-    char text[2][TNI_SHAPE_TEXT];
-    tn_status status = check_planes(call, "self", self, 2, -2);
-    if (status == TN_OK)
-        status = check_planes(call, "grad_output", grad, 2, self->view.rank);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_planes(call, "self", self, 2, -2));
+    TNI_TRY(check_planes(call, "grad_output", grad, 2, self->view.rank));
     if (grad->view.rank != self->view.rank ||
         memcmp(grad->sizes, self->sizes, (size_t)first * sizeof *self->sizes) != 0 ||
         grad->view.dtype != self->view.dtype)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: grad_output of shape %s and self of shape %s do not fit; they are "
                         "[N, C, H, W] with the same N and C, or [C, H, W], of one dtype",
-                        call, tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                        tni_shape_text(self->view.rank, self->sizes, text[1]));
-    status = check_windows(call, self->sizes + first, grad->sizes + first, 2);
-    if (status != TN_OK)
-        return status;
+                        call, TNI_SHAPE_OF(grad), TNI_SHAPE_OF(self));
+    TNI_TRY(check_windows(call, self->sizes + first, grad->sizes + first, 2));
     tni_temps tmp = {0};
     if (grad->sizes[first] == 0 || grad->sizes[first + 1] == 0)
         return tni_temps_return(

@@ -43,10 +43,8 @@ typedef struct plan {
 
 static bool refuse(const plan *p, tn_status status, const char *why, uint32_t i,
                    const tn_tensor *t) {
-    char shape[TNI_SHAPE_TEXT], self[TNI_SHAPE_TEXT];
     tni_fail(status, "%s: element %u of indices, %s%s, %s self %s", p->call, i,
-             tn_dtype_name(t->view.dtype), tni_shape_text(t->view.rank, t->sizes, shape), why,
-             tni_shape_text(p->self->view.rank, p->self->sizes, self));
+             tn_dtype_name(t->view.dtype), TNI_SHAPE_OF(t), why, TNI_SHAPE_OF(p->self));
     return false;
 }
 
@@ -107,15 +105,13 @@ static bool add_columns(plan *p, tni_temps *tmp, tn_tensor *const *list, uint32_
 /* ---- the order of dimensions, and shapes ------------------------------------------------- */
 
 static bool broadcast_columns(plan *p) {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     int64_t sizes[TN_MAX_RANK];
     for (int32_t d = 0; d < p->rank; d++) {
         const tn_tensor *t = p->columns[d];
         if (t && !tni_broadcast(t->view.rank, t->sizes, p->broadcast_rank, p->broadcast,
                                 &p->broadcast_rank, sizes)) {
             tni_fail(TN_ERR_SHAPE, "%s: the shapes of indices, %s and %s, do not broadcast",
-                     p->call, tni_shape_text(p->broadcast_rank, p->broadcast, a),
-                     tni_shape_text(t->view.rank, t->sizes, b));
+                     p->call, TNI_SHAPE_OF_SIZES(p->broadcast_rank, p->broadcast), TNI_SHAPE_OF(t));
             return false;
         }
         if (t)
@@ -145,7 +141,7 @@ static void order_dims(plan *p) {
 }
 
 static bool shape_result(plan *p) {
-    int64_t n_places = 1, total = 1;
+    int64_t total = 1;
     p->shape_rank = p->rank - p->n_indexed + p->broadcast_rank;
     if (p->shape_rank > TN_MAX_RANK) {
         tni_fail(TN_ERR_SHAPE, "%s: the result would have %d dimensions; there are %d at most",
@@ -156,10 +152,8 @@ static bool shape_result(plan *p) {
     for (int32_t i = 0; i < p->rank; i++) {
         int64_t size = p->moved[i] = p->self->sizes[p->order[i]];
         if (i == p->at && p->n_indexed) {
-            for (int32_t k = 0; k < p->broadcast_rank; k++) {
+            for (int32_t k = 0; k < p->broadcast_rank; k++)
                 p->shape[n++] = p->broadcast[k];
-                n_places *= p->broadcast[k];
-            }
             p->joined[j++] = 1;
         }
         if (i >= p->at && i < p->at + p->n_indexed)
@@ -283,7 +277,6 @@ static tn_tensor *put(const plan *p, tni_temps *tmp, tn_tensor *x, tn_tensor *va
 
 /* index_put(self, indices, values, accumulate) */
 tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *given = tni_arg_tensor(&args[2]);
     if (given->view.dtype != self->view.dtype)
         return tni_fail(TN_ERR_DTYPE,
@@ -302,8 +295,7 @@ tn_status tni_run_index_put(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE,
                         "tn_index_put: values %s do not broadcast to %s, the shape of what is "
                         "written",
-                        tni_shape_text(given->view.rank, given->sizes, have),
-                        tni_shape_text(p.shape_rank, p.shape, want));
+                        TNI_SHAPE_OF(given), TNI_SHAPE_OF_SIZES(p.shape_rank, p.shape));
     }
     tn_tensor *values = beside(&tmp, "tn_index_put", self, given);
     values = tni_own(&tmp, tni_expand(values, tn_ints_of(p.shape, p.shape_rank)));
@@ -345,7 +337,6 @@ tn_status tni_run_take(const tn_cell *args, tn_cell *rets) {
 /* take_along_dim(self, indices, dim): gather, self and indices broadcast against each other but for
  * dim. */
 tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[1]);
     tni_temps tmp = {0};
     index = tni_whole_index(&tmp, index, "tn_take_along_dim", "indices");
@@ -377,8 +368,7 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
         tni_fail(TN_ERR_SHAPE,
                  "tn_take_along_dim: indices %s must have as many dimensions as self %s and "
                  "broadcast with it but for dim",
-                 tni_shape_text(index->view.rank, index->sizes, a),
-                 tni_shape_text(self->view.rank, self->sizes, b));
+                 TNI_SHAPE_OF(index), TNI_SHAPE_OF(self));
         return tni_temps_return(&tmp, NULL, rets);
     }
     common[dim] = self->sizes[dim];
@@ -394,14 +384,12 @@ tn_status tni_run_take_along_dim(const tn_cell *args, tn_cell *rets) {
 /* A copy of self whose part `part` (a view of it, owned) is src. */
 static tn_status written_view(const char *call, tn_tensor *copy, tn_tensor *part, tn_tensor *src,
                               tn_cell *rets) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tni_temps tmp = {0};
     copy = tni_own(&tmp, copy);
     part = tni_own(&tmp, part);
     if (part && !tni_same_shape(part, src)) {
         tni_fail(TN_ERR_SHAPE, "%s: src is %s, but the part of self is %s; they must be equal",
-                 call, tni_shape_text(src->view.rank, src->sizes, have),
-                 tni_shape_text(part->view.rank, part->sizes, want));
+                 call, TNI_SHAPE_OF(src), TNI_SHAPE_OF(part));
         part = NULL;
     }
     src = part ? beside(&tmp, call, copy, src) : NULL;

@@ -16,11 +16,8 @@ typedef struct attention {
 } attention;
 
 static tn_status fail_shapes(const attention *a, const char *rule) {
-    char text[3][TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: query %s, key %s and value %s do not fit; %s", call,
-                    tni_shape_text(a->query->view.rank, a->query->sizes, text[0]),
-                    tni_shape_text(a->key->view.rank, a->key->sizes, text[1]),
-                    tni_shape_text(a->value->view.rank, a->value->sizes, text[2]), rule);
+                    TNI_SHAPE_OF(a->query), TNI_SHAPE_OF(a->key), TNI_SHAPE_OF(a->value), rule);
 }
 
 /* The size of a dimension that is counted from the end. */
@@ -129,12 +126,10 @@ static tn_status check_mask(const attention *a, const tn_tensor *scores) {
                       sizes) &&
         tni_has_shape(scores, rank, sizes))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE,
                     "%s: attn_mask of shape %s does not broadcast to the scores' %s, [..., "
                     "query.size(-2), key.size(-2)]",
-                    call, tni_shape_text(mask->view.rank, mask->sizes, text[0]),
-                    tni_shape_text(scores->view.rank, scores->sizes, text[1]));
+                    call, TNI_SHAPE_OF(mask), TNI_SHAPE_OF(scores));
 }
 
 /* The scores with the mask on them; *out_dead: the rows that it leaves no key, or NULL. Their
@@ -175,13 +170,9 @@ tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *ret
                    .dropout = args[4].v.f64,
                    .causal = args[5].v.boolean,
                    .grouped = args[7].v.boolean};
-    tn_status status = check_shapes(&a);
-    if (status == TN_OK)
-        status = check_dtypes(&a);
-    if (status == TN_OK)
-        status = check_rest(&a);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes(&a));
+    TNI_TRY(check_dtypes(&a));
+    TNI_TRY(check_rest(&a));
     a.scale = args[6].tag == TN_CELL_NONE ? 1 / sqrt((double)size_at(a.query, 1))
                                           : tni_scalar_f64(args[6]);
     tni_temps tmp = {0};

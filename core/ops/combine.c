@@ -63,9 +63,7 @@ tn_status tni_run_cartesian_prod(const tn_cell *args, tn_cell *rets) {
     if (n == 1)
         return tni_return(rets, tni_alias(list[0]));
     tn_cell grids[1];
-    tn_status status = grid("tn_cartesian_prod", args, false, grids);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(grid("tn_cartesian_prod", args, false, grids));
     tn_tensor **owned = grids[0].v.pointer;
     tn_tensor *all = tni_stack(owned, n, -1);
     tni_drop_list(owned, n);
@@ -181,8 +179,8 @@ static int64_t above(int64_t rows, int64_t columns, int64_t offset) {
 }
 
 /* The rows and columns of the elements at or above (below) a diagonal of a matrix. */
-static tn_status triangle_indices(const char *call, const tn_cell *args, tn_cell *rets,
-                                  bool lower) {
+tn_status tni_run_triangle_indices(const char *call, const tn_cell *args, tn_cell *rets,
+                                   bool lower) {
     int64_t rows = args[0].v.i64, columns = args[1].v.i64, offset = args[2].v.i64, n = 0, area;
     tn_dtype dtype = tni_arg_dtype(&args[3]);
     if (rows < 0 || columns < 0 || !tni_mul_i64(rows, columns, &area) ||
@@ -219,14 +217,6 @@ static tn_status triangle_indices(const char *call, const tn_cell *args, tn_cell
                                                 2 * (uint64_t)n * sizeof *table));
     tni_free(table);
     return tni_temps_return(&tmp, places ? tni_own(&tmp, tni_to_dtype(places, dtype)) : NULL, rets);
-}
-
-tn_status tni_run_triu_indices(const tn_cell *args, tn_cell *rets) {
-    return triangle_indices("tn_triu_indices", args, rets, false);
-}
-
-tn_status tni_run_tril_indices(const tn_cell *args, tn_cell *rets) {
-    return triangle_indices("tn_tril_indices", args, rets, true);
 }
 
 /* vander(x, N, increasing): the powers of each element as a row */

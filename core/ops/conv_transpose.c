@@ -15,9 +15,8 @@
 
 static tn_status fail_rank(const tn_tensor *t, const char *call, const char *name,
                            const char *expected) {
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, but has shape %s", call, name, expected,
-                    tni_shape_text(t->view.rank, t->sizes, text));
+                    TNI_SHAPE_OF(t));
 }
 
 /* ---- transposed, over the last n dimensions ---------------------------------------------- */
@@ -39,7 +38,6 @@ static bool turned_init(turned *t, int n, const tn_cell *args, const char *call)
     static const char *const weights[] = {"", "[C, O / groups, K]", "[C, O / groups, KH, KW]",
                                           "[C, O / groups, KD, KH, KW]"};
     int32_t rank = x->view.rank;
-    char text[2][TNI_SHAPE_TEXT];
     t->groups = args[6].v.i64;
     if (rank != n + 1 && rank != n + 2)
         return fail_rank(x, call, "input", inputs[n]), false;
@@ -56,13 +54,13 @@ static bool turned_init(turned *t, int n, const tn_cell *args, const char *call)
         tni_fail(TN_ERR_SHAPE,
                  "%s: input %s and weight %s with %lld groups do not fit; the input's channels "
                  "must be weight.size(0), a multiple of groups, and not be 0",
-                 call, tni_shape_text(rank, x->sizes, text[0]),
-                 tni_shape_text(n + 2, weight->sizes, text[1]), (long long)t->groups);
+                 call, TNI_SHAPE_OF_SIZES(rank, x->sizes), TNI_SHAPE_OF_SIZES(n + 2, weight->sizes),
+                 (long long)t->groups);
         return false;
     }
     if (bias && !tni_has_shape(bias, 1, &t->out_channels)) {
         tni_fail(TN_ERR_SHAPE, "%s: bias must have shape [%lld], but has %s", call,
-                 (long long)t->out_channels, tni_shape_text(bias->view.rank, bias->sizes, text[0]));
+                 (long long)t->out_channels, TNI_SHAPE_OF(bias));
         return false;
     }
     for (int i = 0; i < n; i++) {
@@ -80,8 +78,8 @@ static bool turned_init(turned *t, int n, const tn_cell *args, const char *call)
             tni_fail(TN_ERR_SHAPE,
                      "%s: input %s and weight %s with padding %lld give no output; each size of "
                      "it must be 1 at least",
-                     call, tni_shape_text(rank, x->sizes, text[0]),
-                     tni_shape_text(n + 2, weight->sizes, text[1]), (long long)t->padding[i]);
+                     call, TNI_SHAPE_OF_SIZES(rank, x->sizes),
+                     TNI_SHAPE_OF_SIZES(n + 2, weight->sizes), (long long)t->padding[i]);
             return false;
         }
         t->zeros[i] = t->more[i] / t->stride[i];
@@ -198,7 +196,6 @@ tn_status tni_run_conv3d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int32_t rank = x->view.rank;
     int64_t stride[3], padding[3], dilation[3], groups = args[6].v.i64, product;
-    char text[2][TNI_SHAPE_TEXT];
     if (rank != 4 && rank != 5)
         return fail_rank(x, call, "input", "[N, C, D, H, W] or [C, D, H, W]");
     if (weight->view.rank != 5)
@@ -214,13 +211,13 @@ tn_status tni_run_conv3d(const tn_cell *args, tn_cell *rets) {
                         "%s: input %s and weight %s with %lld groups do not fit; the input's "
                         "channels must be groups * weight.size(1), and not be 0, and "
                         "weight.size(0) a multiple of groups",
-                        call, tni_shape_text(rank, x->sizes, text[0]),
-                        tni_shape_text(5, weight->sizes, text[1]), (long long)groups);
+                        call, TNI_SHAPE_OF_SIZES(rank, x->sizes),
+                        TNI_SHAPE_OF_SIZES(5, weight->sizes), (long long)groups);
     const int64_t *size = x->sizes + rank - 3;
     if (kernel < 1 || size[0] < 1 || size[1] < 1 || size[2] < 1 || size[1] > INT64_MAX / size[2])
-        return tni_fail(
-            TN_ERR_SHAPE, "%s: neither input %s nor weight %s may have a size of 0 but N", call,
-            tni_shape_text(rank, x->sizes, text[0]), tni_shape_text(5, weight->sizes, text[1]));
+        return tni_fail(TN_ERR_SHAPE,
+                        "%s: neither input %s nor weight %s may have a size of 0 but N", call,
+                        TNI_SHAPE_OF_SIZES(rank, x->sizes), TNI_SHAPE_OF_SIZES(5, weight->sizes));
     int64_t n = rank == 5 ? x->sizes[0] : 1;
     tni_temps tmp = {0};
     x = tni_own(&tmp, tni_reshape(x, TN_SHAPE(n, channels, size[0], size[1] * size[2])));

@@ -26,9 +26,8 @@ typedef struct conv {
 } conv;
 
 static tn_status fail_rank(const conv *c, const char *name, const char *expected, tn_ints sizes) {
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
-                    tni_shape_text((int32_t)sizes.n, sizes.data, text));
+                    TNI_SHAPE_OF_INTS(sizes));
 }
 
 /* From the shapes of input and weight, and the arguments stride, padding, dilation and groups,
@@ -56,13 +55,12 @@ static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints wei
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: %lld output channels cannot be divided into %lld groups", call,
                         (long long)c->out_channels, (long long)c->groups);
-    char text[2][TNI_SHAPE_TEXT];
     if (weight.data[1] * c->groups != w->c || w->c == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and weight %s with %lld groups do not fit; input.size(1) "
                         "must equal groups * weight.size(1), and not be 0",
-                        call, tni_shape_text(4, input.data, text[0]),
-                        tni_shape_text(4, weight.data, text[1]), (long long)c->groups);
+                        call, TNI_SHAPE_OF_SIZES(4, input.data), TNI_SHAPE_OF_SIZES(4, weight.data),
+                        (long long)c->groups);
     return tni_window_finish(w, false, call) ? TN_OK : tni_failed();
 }
 
@@ -70,10 +68,9 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
     int64_t sizes[4] = {c->window.n, c->out_channels, c->window.out[0], c->window.out[1]};
     if (tni_has_shape(grad, 4, sizes))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
-    return tni_fail(
-        TN_ERR_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
-        tni_shape_text(grad->view.rank, grad->sizes, text[0]), tni_shape_text(4, sizes, text[1]));
+    return tni_fail(TN_ERR_SHAPE,
+                    "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
+                    TNI_SHAPE_OF(grad), TNI_SHAPE_OF_SIZES(4, sizes));
 }
 
 /* The kernel gets two values for each of stride, padding and dilation. */
@@ -87,16 +84,10 @@ tn_status tni_infer_convolution(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
-    tn_status status =
-        conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3);
-    if (status != TN_OK)
-        return status;
-    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
-        char text[TNI_SHAPE_TEXT];
+    TNI_TRY(conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3));
+    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels))
         return tni_build_fail(b, TN_ERR_SHAPE, "bias must have shape [%lld], but has %s",
-                              (long long)c.out_channels,
-                              tni_shape_text(bias->view.rank, bias->sizes, text));
-    }
+                              (long long)c.out_channels, TNI_SHAPE_OF(bias));
     tni_build_out(b, 0, 4,
                   (int64_t[]){c.window.n, c.out_channels, c.window.out[0], c.window.out[1]});
     return set_pairs(b, &c);
@@ -105,11 +96,8 @@ tn_status tni_infer_convolution(tni_build *b) {
 /* The gradient in the shape `size`, which the checks make that of input or weight. */
 static tn_status infer_backward(tni_build *b, tn_ints input, tn_ints weight, tn_ints size) {
     conv c;
-    tn_status status = conv_init(&c, b->info->call, input, weight, b->args + 3);
-    if (status == TN_OK)
-        status = check_grad(&c, tni_build_tensor(b, 0));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, b->info->call, input, weight, b->args + 3));
+    TNI_TRY(check_grad(&c, tni_build_tensor(b, 0)));
     tni_build_out(b, 0, 4, size.data);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
@@ -232,19 +220,16 @@ tn_status tni_run_convolution(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3));
     const tni_window *w = &c.window;
     tni_temps tmp = {0};
     tn_tensor *weights = weights_of(&c, &tmp, weight);
     tn_tensor *out =
         tni_own(&tmp, tni_tensor_new(input->device, input->view.dtype, 4,
                                      (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]}));
-    status = weights && out ? over_images(&c, input->view.dtype, forward_step,
-                                          (tn_tensor *[]){weights, input, out})
-                            : tni_failed();
+    tn_status status = weights && out ? over_images(&c, input->view.dtype, forward_step,
+                                                    (tn_tensor *[]){weights, input, out})
+                                      : tni_failed();
     if (status == TN_OK && bias)
         status = add_bias(&c, &tmp, out, bias);
     return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
@@ -269,16 +254,13 @@ tn_status tni_run_convolution_backward_input(const tn_cell *args, tn_cell *rets)
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3));
     tni_temps tmp = {0};
     tn_tensor *turned = transposed(&tmp, weights_of(&c, &tmp, weight));
     tn_tensor *out = tni_own(&tmp, tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data));
-    status = turned && out ? over_images(&c, grad->view.dtype, backward_input_step,
-                                         (tn_tensor *[]){turned, grad, out})
-                           : tni_failed();
+    tn_status status = turned && out ? over_images(&c, grad->view.dtype, backward_input_step,
+                                                   (tn_tensor *[]){turned, grad, out})
+                                     : tni_failed();
     return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
 }
 
@@ -295,10 +277,7 @@ tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *sum = NULL;
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3));
     tni_temps tmp = {0};
     int64_t images = c.window.n, step = images_at_once(&c, grad->view.dtype);
     for (int64_t first = 0; first < images && (sum || first == 0); first += step) {
@@ -311,9 +290,8 @@ tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets
 /* ---- shorter forms ----------------------------------------------------------------------- */
 
 static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
-                    tni_shape_text(input->view.rank, input->sizes, text));
+                    TNI_SHAPE_OF(input));
 }
 
 /* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
@@ -339,12 +317,10 @@ tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
     int32_t rank = input->view.rank;
     if (rank != 2 && rank != 3)
         return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
-    if (weight->view.rank != 3) {
-        char text[TNI_SHAPE_TEXT];
+    if (weight->view.rank != 3)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
-                        tni_shape_text(weight->view.rank, weight->sizes, text));
-    }
+                        TNI_SHAPE_OF(weight));
     int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
     for (int i = 0; i < 3; i++) {
         tn_ints given = tni_arg_ints(&args[3 + i]);
@@ -385,8 +361,8 @@ static tn_tensor *with_zero(tni_temps *tmp, tn_tensor *x, int32_t dim) {
 
 /* (input, weight, bias, stride, padding, dilation, groups) of the last n dimensions: 'same' is
  * dilation * (kernel - 1) around them, of which the half rounded down comes first. */
-static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *call, int32_t n,
-                              conv_fn forward) {
+tn_status tni_run_conv_padding(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims) {
+    int32_t n = (int32_t)dims;
     tn_tensor *x = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int64_t stride[2], dilation[2], padding[2] = {0};
     bool same = args[4].v.string[0] == 's';
@@ -400,7 +376,7 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
                         call, (long long)stride[0], (long long)stride[1]);
     tni_temps tmp = {0};
     int32_t rank = x->view.rank;
-    /* else `forward` says what does not fit */
+    /* else the convolution says what does not fit */
     bool fits = (rank == n + 1 || rank == n + 2) && weight->view.rank == n + 2;
     for (int32_t i = 0; i < n && same && fits && x; i++) {
         int64_t kernel = weight->sizes[i + 2];
@@ -411,15 +387,8 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
     }
     return tni_temps_return(
         &tmp,
-        tni_own(&tmp, forward(x, weight, tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
-                              tn_ints_of(padding, n), tni_arg_ints(&args[5]), args[6].v.i64)),
+        tni_own(&tmp, (n == 1 ? tni_conv1d : tni_conv2d)(
+                          x, weight, tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
+                          tn_ints_of(padding, n), tni_arg_ints(&args[5]), args[6].v.i64)),
         rets);
-}
-
-tn_status tni_run_conv2d_padding(const tn_cell *args, tn_cell *rets) {
-    return conv_padding(args, rets, "tn_conv2d_padding", 2, tni_conv2d);
-}
-
-tn_status tni_run_conv1d_padding(const tn_cell *args, tn_cell *rets) {
-    return conv_padding(args, rets, "tn_conv1d_padding", 1, tni_conv1d);
 }

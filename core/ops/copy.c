@@ -8,8 +8,8 @@ tn_status tni_run_copy_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *src = tni_arg_tensor(&args[1]);
     if (!tni_check_distinct("tn_copy_", self))
         return tni_failed();
-    tn_status status = tni_copy_data(self, src);
-    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+    TNI_TRY(tni_copy_data(self, src));
+    return tni_return(rets, tni_keep(self));
 }
 
 tn_status tni_run_fill_(const tn_cell *args, tn_cell *rets) {
@@ -20,16 +20,16 @@ tn_status tni_run_fill_(const tn_cell *args, tn_cell *rets) {
         self->view.dtype != TN_BOOL && !(fabs(args[1].v.f64) < 0x1p63))
         return tni_fail(TN_ERR_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
                         tn_dtype_name(self->view.dtype));
-    tn_status status = tni_fill_data(self, args[1]);
-    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+    TNI_TRY(tni_fill_data(self, args[1]));
+    return tni_return(rets, tni_keep(self));
 }
 
 tn_status tni_run_zero_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (!tni_check_distinct("tn_zero_", self))
         return tni_failed();
-    tn_status status = tni_fill_data(self, tn_float(0));
-    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+    TNI_TRY(tni_fill_data(self, tn_float(0)));
+    return tni_return(rets, tni_keep(self));
 }
 
 /* to_copy(self, dtype, device): row-major, or dense like self */
@@ -86,9 +86,8 @@ tn_status tni_run_contiguous(const tn_cell *args, tn_cell *rets) {
 /* fill(self, value) */
 tn_status tni_run_fill_tensor(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *value = tni_arg_tensor(&args[1]);
-    char text[TNI_SHAPE_TEXT];
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_fill_tensor: value must be of rank 0, but has shape %s",
-                        tni_shape_text(value->view.rank, value->sizes, text));
+                        TNI_SHAPE_OF(value));
     return tni_return(rets, tni_copy(self, value, false));
 }

@@ -37,18 +37,14 @@ static tn_status check_lengths(const ctc *c, const char *name, tn_ints lengths, 
 
 static tn_status check_targets(ctc *c) {
     int32_t rank = c->targets->view.rank;
-    char text[TNI_SHAPE_TEXT];
     int64_t sum = 0, all = c->targets->view.numel;
     bool fits = rank == 1 || (rank == 2 && c->targets->sizes[0] == c->n);
     if (!fits)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: targets must be [%lld, S], or of rank 1 with one behind the other, "
                         "but have shape %s",
-                        call, (long long)c->n, tni_shape_text(rank, c->targets->sizes, text));
-    tn_status status =
-        check_lengths(c, "target_lengths", c->lengths, rank == 2 ? c->targets->sizes[1] : all);
-    if (status != TN_OK)
-        return status;
+                        call, (long long)c->n, TNI_SHAPE_OF_SIZES(rank, c->targets->sizes));
+    TNI_TRY(check_lengths(c, "target_lengths", c->lengths, rank == 2 ? c->targets->sizes[1] : all));
     for (int64_t i = 0; i < c->n; i++) {
         c->most = c->lengths.data[i] > c->most ? c->lengths.data[i] : c->most;
         if (!tni_add_i64(sum, c->lengths.data[i], &sum))
@@ -189,12 +185,11 @@ tn_status tni_run_ctc_loss(const tn_cell *args, tn_cell *rets) {
              .blank = args[4].v.i64};
     int32_t rank = c.log_probs->view.rank;
     const char *how = args[5].v.string;
-    char text[TNI_SHAPE_TEXT];
     if ((rank != 2 && rank != 3) || c.log_probs->view.numel == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: log_probs must be [steps, N, C] or [steps, C], with elements, but "
                         "have shape %s",
-                        call, tni_shape_text(rank, c.log_probs->sizes, text));
+                        call, TNI_SHAPE_OF_SIZES(rank, c.log_probs->sizes));
     if (!tni_is_float(c.log_probs->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: log_probs are %s; they must be floating", call,
                         tn_dtype_name(c.log_probs->view.dtype));
@@ -203,11 +198,8 @@ tn_status tni_run_ctc_loss(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: blank is %lld; it must be one of the %lld classes", call,
                         (long long)c.blank, (long long)c.log_probs->sizes[rank - 1]);
-    tn_status status = check_lengths(&c, "input_lengths", c.steps, c.log_probs->sizes[0]);
-    if (status == TN_OK)
-        status = check_targets(&c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_lengths(&c, "input_lengths", c.steps, c.log_probs->sizes[0]));
+    TNI_TRY(check_targets(&c));
     tni_temps tmp = {0};
     if (rank == 2)
         c.log_probs = tni_own(&tmp, tni_unsqueeze(c.log_probs, 1));

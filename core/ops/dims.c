@@ -45,6 +45,13 @@ tn_tensor *tni_reduce_restore(tn_tensor *reduced, tn_ints sizes, uint32_t mask, 
     return tni_reshape(reduced, tn_ints_of(kept, sizes.n));
 }
 
+tn_tensor *tni_along(tni_temps *temps, tn_tensor *t, int32_t dim, int32_t rank) {
+    int64_t sizes[TN_MAX_RANK];
+    for (int32_t d = 0; d < rank; d++)
+        sizes[d] = d == dim ? -1 : 1;
+    return tni_own(temps, tni_reshape(t, tn_ints_of(sizes, rank)));
+}
+
 tn_dtype tni_accumulator_dtype(tn_dtype dtype) {
     return tni_is_float(dtype) ? dtype : TN_I64;
 }

@@ -15,6 +15,9 @@ tn_ints tni_reduce_dims(uint32_t mask, int64_t *out);
  * `sizes`; owned. */
 tn_tensor *tni_reduce_restore(tn_tensor *reduced, tn_ints sizes, uint32_t mask, bool keepdim);
 
+/* t [n] as [1, ..., n, ..., 1] of so many dimensions, n at dim; owned by the list. */
+tn_tensor *tni_along(tni_temps *temps, tn_tensor *t, int32_t dim, int32_t rank);
+
 /* Sums and products of integers and bool are made in i64. */
 tn_dtype tni_accumulator_dtype(tn_dtype dtype);
 

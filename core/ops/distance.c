@@ -43,18 +43,14 @@ tn_status tni_run_cdist(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x1 = tni_arg_tensor(&args[0]), *x2 = tni_arg_tensor(&args[1]);
     double p = args[2].v.f64;
     int32_t ranks[2] = {x1->view.rank, x2->view.rank};
-    char text[2][TNI_SHAPE_TEXT];
-    tn_status status = check_rows(x1, p, "tn_cdist");
-    if (status == TN_OK)
-        status = check_rows(x2, p, "tn_cdist");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_rows(x1, p, "tn_cdist"));
+    TNI_TRY(check_rows(x2, p, "tn_cdist"));
     if (ranks[0] < 2 || ranks[1] < 2 || x1->sizes[ranks[0] - 1] != x2->sizes[ranks[1] - 1])
         return tni_fail(TN_ERR_SHAPE,
                         "tn_cdist: x1 and x2 must be [..., P, M] and [..., R, M] with the same M, "
                         "but have shapes %s and %s",
-                        tni_shape_text(ranks[0], x1->sizes, text[0]),
-                        tni_shape_text(ranks[1], x2->sizes, text[1]));
+                        TNI_SHAPE_OF_SIZES(ranks[0], x1->sizes),
+                        TNI_SHAPE_OF_SIZES(ranks[1], x2->sizes));
     tni_temps tmp = {0};
     tn_tensor *rows = tni_own(&tmp, tni_unsqueeze(x1, -2));
     tn_tensor *others = tni_own(&tmp, tni_unsqueeze(x2, -3));
@@ -83,13 +79,10 @@ static tn_tensor *pairs(int64_t rows, int64_t n, int side, tni_device *device) {
 tn_status tni_run_pdist(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
-    char text[TNI_SHAPE_TEXT];
-    tn_status status = check_rows(self, p, "tn_pdist");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_rows(self, p, "tn_pdist"));
     if (self->view.rank != 2)
         return tni_fail(TN_ERR_SHAPE, "tn_pdist: self must be [N, M], but has shape %s",
-                        tni_shape_text(self->view.rank, self->sizes, text));
+                        TNI_SHAPE_OF(self));
     int64_t rows = self->sizes[0];
     if (rows > INT32_MAX)
         return tni_fail(TN_ERR_SHAPE, "tn_pdist: the pairs of %lld rows are too many",

@@ -94,7 +94,6 @@ static char letter_of(int label) {
 /* Fits the labels of operand i to its tensor, and notes the sizes. */
 static tn_status fit_operand(einsum *e, uint32_t i) {
     operand *o = &e->operands[i];
-    char text[TNI_SHAPE_TEXT];
     bool has_ellipsis = place_of(&o->of, ELLIPSIS) >= 0;
     int32_t rank = o->t->view.rank, hidden = rank - o->of.n + has_ellipsis;
     if (hidden < 0 || (hidden > 0 && !has_ellipsis))
@@ -102,7 +101,7 @@ static tn_status fit_operand(einsum *e, uint32_t i) {
                         "tn_einsum: equation '%s' has %d subscripts for tensor %u, whose shape is "
                         "%s; '...' stands for dimensions without",
                         e->equation, o->of.n - has_ellipsis, i,
-                        tni_shape_text(rank, o->t->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, o->t->sizes));
     spread(&o->of, hidden);
     for (int32_t d = 0; d < rank; d++) {
         int label = o->of.at[d];
@@ -116,7 +115,7 @@ static tn_status fit_operand(einsum *e, uint32_t i) {
                             "tn_einsum: equation '%s': '%s' is %lld in tensor %u of shape %s, but "
                             "%lld elsewhere",
                             e->equation, label < N_LETTERS ? name : "...", (long long)size, i,
-                            tni_shape_text(rank, o->t->sizes, text),
+                            TNI_SHAPE_OF_SIZES(rank, o->t->sizes),
                             (long long)(first < d ? o->t->sizes[first] : *known));
         }
         if (*known < 0 || *known == 1)
@@ -128,9 +127,7 @@ static tn_status fit_operand(einsum *e, uint32_t i) {
 /* The result's subscripts: those after the arrow, each once. */
 static tn_status read_result(einsum *e, const char *at, int32_t n_hidden) {
     const char *start = at;
-    tn_status status = read_term(e, &at, &e->out);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(read_term(e, &at, &e->out));
     if (*at)
         return fail_at(e, at, "a result has letters and '...' alone");
     for (int32_t i = 0; i < e->out.n; i++) {

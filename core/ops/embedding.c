@@ -10,13 +10,11 @@
 /* embedding(weight [V, D], indices [...]) -> [..., D] */
 tn_status tni_run_embedding(const tn_cell *args, tn_cell *rets) {
     tn_tensor *weight = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
-    char text[TNI_SHAPE_TEXT];
     if (weight->view.rank != 2 || indices->view.rank >= TN_MAX_RANK)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_embedding: weight must be a matrix [rows, columns] and indices of "
                         "rank below %d, but weight is %s and indices of rank %d",
-                        TN_MAX_RANK, tni_shape_text(weight->view.rank, weight->sizes, text),
-                        indices->view.rank);
+                        TN_MAX_RANK, TNI_SHAPE_OF(weight), indices->view.rank);
     if (args[2].v.i64 >= weight->sizes[0])
         return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "tn_embedding: padding_idx is %lld, but weight has %lld rows",
@@ -65,7 +63,6 @@ tn_tensor *tni_embedding_backward(tn_tensor *grad, tn_tensor *indices, tn_ints s
  * scale_grad_by_freq) -> [num_weights, D] */
 tn_status tni_run_embedding_dense_backward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     int32_t rank = indices->view.rank;
     bool fits = grad->view.rank == rank + 1;
     for (int32_t d = 0; fits && d < rank; d++)
@@ -74,8 +71,7 @@ tn_status tni_run_embedding_dense_backward(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE,
                         "tn_embedding_dense_backward: grad_output %s must be shaped like indices "
                         "%s, with a dimension of rows behind",
-                        tni_shape_text(grad->view.rank, grad->sizes, have),
-                        tni_shape_text(rank, indices->sizes, want));
+                        TNI_SHAPE_OF(grad), TNI_SHAPE_OF_SIZES(rank, indices->sizes));
     if (!tni_is_float(grad->view.dtype))
         return tni_fail(TN_ERR_DTYPE,
                         "tn_embedding_dense_backward: grad_output is %s; it must be floating",

@@ -6,15 +6,13 @@
 #include <math.h>
 
 static tn_status check_shape(const char *call, tn_ints size) {
-    char text[TNI_SHAPE_TEXT];
     if (size.n > TN_MAX_RANK)
         return tni_fail(TN_ERR_SHAPE, "%s: %lld dimensions, but %d are the most a tensor can have",
                         call, (long long)size.n, TN_MAX_RANK);
     for (int64_t d = 0; d < size.n; d++)
         if (size.data[d] < 0)
             return tni_fail(TN_ERR_SHAPE, "%s: size %lld of shape %s is negative", call,
-                            (long long)size.data[d],
-                            tni_shape_text((int32_t)size.n, size.data, text));
+                            (long long)size.data[d], TNI_SHAPE_OF_INTS(size));
     return TN_OK;
 }
 
@@ -55,7 +53,7 @@ tn_status tni_run_scalar_tensor(const tn_cell *args, tn_cell *rets) {
                                tni_arg_device(&args[2])));
 }
 
-static tn_status filled(const char *call, const tn_cell *args, tn_cell *rets, int64_t value) {
+tn_status tni_run_filled(const char *call, const tn_cell *args, tn_cell *rets, int64_t value) {
     tn_tensor *t =
         make_empty(call, tni_arg_ints(&args[0]), tni_arg_dtype(&args[1]), tni_arg_device(&args[2]));
     if (t && tni_fill_data(t, value ? tn_int(value) : tn_float(0)) != TN_OK) {
@@ -63,14 +61,6 @@ static tn_status filled(const char *call, const tn_cell *args, tn_cell *rets, in
         t = NULL;
     }
     return tni_return(rets, t);
-}
-
-tn_status tni_run_zeros(const tn_cell *args, tn_cell *rets) {
-    return filled("tn_zeros", args, rets, 0);
-}
-
-tn_status tni_run_ones(const tn_cell *args, tn_cell *rets) {
-    return filled("tn_ones", args, rets, 1);
 }
 
 /* full(size, fill_value, dtype, device) */
@@ -94,45 +84,7 @@ tn_status tni_infer_full(tni_build *b) {
     return TN_OK;
 }
 
-/* ---- like another tensor: dtype and device unless given ---------------------------------- */
-
-static tn_dtype dtype_like(const tn_cell *args, uint32_t i) {
-    tn_dtype dtype = tni_arg_dtype(&args[i]);
-    return dtype == TN_DTYPE_NONE ? tni_arg_tensor(&args[0])->view.dtype : dtype;
-}
-
-static tn_device device_like(const tn_cell *args, uint32_t i) {
-    tn_device device = tni_arg_device(&args[i]);
-    return device.type == 0 ? tni_arg_tensor(&args[0])->device->id : device;
-}
-
-tn_status tni_run_empty_like(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, tni_empty(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
-}
-
-tn_status tni_run_full_like(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(
-        rets, tni_full(tni_sizes(self), args[1], dtype_like(args, 2), device_like(args, 3)));
-}
-
-tn_status tni_run_zeros_like(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, tni_zeros(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
-}
-
-tn_status tni_run_ones_like(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, tni_ones(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
-}
-
 /* ---- ranges ------------------------------------------------------------------------------ */
-
-tn_status tni_run_arange_end(const tn_cell *args, tn_cell *rets) {
-    return tni_return(rets, tni_arange_start(tn_int(0), args[0], tn_int(1), tni_arg_dtype(&args[1]),
-                                             tni_arg_device(&args[2])));
-}
 
 /* How many of start, start + step, ... lie before end, or -1: none could, or no number of them. */
 static int64_t range_length(const tn_scalar *range, bool integers) {

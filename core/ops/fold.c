@@ -27,15 +27,13 @@ static tn_status check_dtype(const tn_tensor *t, const char *call) {
 /* [N, C * KH * KW, L], or without N; false with an error where that is too much. */
 static bool column_sizes(const tni_window *w, bool has_batch, const char *call, int64_t sizes[3],
                          tn_ints *out) {
-    char text[2][TNI_SHAPE_TEXT];
     sizes[0] = w->n;
     *out = tn_ints_of(sizes + !has_batch, 2 + has_batch);
     if (tni_mul_i64(w->c, w->kernel[0] * w->kernel[1], &sizes[1]) &&
         tni_mul_i64(w->out[0], w->out[1], &sizes[2]))
         return true;
     tni_fail(TN_ERR_SHAPE, "%s: windows of %s at %s places of %lld planes are too many", call,
-             tni_shape_text(2, w->kernel, text[0]), tni_shape_text(2, w->out, text[1]),
-             (long long)w->c);
+             TNI_SHAPE_OF_SIZES(2, w->kernel), TNI_SHAPE_OF_SIZES(2, w->out), (long long)w->c);
     return false;
 }
 
@@ -43,7 +41,6 @@ static bool column_sizes(const tni_window *w, bool has_batch, const char *call, 
 tn_status tni_run_im2col(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == 3 || rank == 4;
     for (int32_t d = rank == 4; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -51,14 +48,11 @@ tn_status tni_run_im2col(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE,
                         "tn_im2col: self must be [N, C, H, W] or [C, H, W] with none of them 0 but "
                         "N, but has shape %s",
-                        tni_shape_text(rank, self->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, self->sizes));
     tni_window w = {.n = rank == 4 ? self->sizes[0] : 1, .c = self->sizes[rank - 3]};
     memcpy(w.in, self->sizes + rank - 2, sizeof w.in);
-    tn_status status = self->view.dtype == TN_BOOL ? TN_OK : check_dtype(self, "tn_im2col");
-    if (status == TN_OK)
-        status = fold_init(&w, "tn_im2col", args + 1);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(self->view.dtype == TN_BOOL ? TN_OK : check_dtype(self, "tn_im2col"));
+    TNI_TRY(fold_init(&w, "tn_im2col", args + 1));
     int64_t sizes[3];
     tn_ints columns;
     if (!column_sizes(&w, rank == 4, "tn_im2col", sizes, &columns))
@@ -83,7 +77,6 @@ tn_status tni_run_im2col(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_col2im(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t rank = self->view.rank;
-    char text[2][TNI_SHAPE_TEXT];
     bool fits = rank == 2 || rank == 3;
     for (int32_t d = rank == 3; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -91,7 +84,7 @@ tn_status tni_run_col2im(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE,
                         "tn_col2im: self must be [N, C * KH * KW, L] or [C * KH * KW, L] with none "
                         "of them 0 but N, but has shape %s",
-                        tni_shape_text(rank, self->sizes, text[0]));
+                        TNI_SHAPE_OF_SIZES(rank, self->sizes));
     tni_window w = {.n = rank == 3 ? self->sizes[0] : 1};
     tn_status status = check_dtype(self, "tn_col2im");
     if (status == TN_OK &&
@@ -106,14 +99,12 @@ tn_status tni_run_col2im(const tn_cell *args, tn_cell *rets) {
     tn_ints columns;
     if (!column_sizes(&w, rank == 3, "tn_col2im", sizes, &columns))
         return tni_failed();
-    char windows[TNI_SHAPE_TEXT];
     if (!tni_has_shape(self, rank, columns.data))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_col2im: self has shape %s, but windows of %s in planes of %s are "
                         "%lld columns of a multiple of %lld elements",
-                        tni_shape_text(rank, self->sizes, text[0]),
-                        tni_shape_text(2, w.kernel, text[1]), tni_shape_text(2, w.in, windows),
-                        (long long)sizes[2], (long long)each);
+                        TNI_SHAPE_OF_SIZES(rank, self->sizes), TNI_SHAPE_OF_SIZES(2, w.kernel),
+                        TNI_SHAPE_OF_SIZES(2, w.in), (long long)sizes[2], (long long)each);
     int64_t planes[4] = {w.n, w.c, w.in[0], w.in[1]};
     int64_t parts[6] = {w.n, w.c, w.kernel[0], w.kernel[1], w.out[0], w.out[1]};
     tni_temps tmp = {0};

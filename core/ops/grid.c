@@ -155,14 +155,12 @@ static tn_tensor *blended(tn_tensor *flat, const axis axes[2], tn_ints sizes) {
 }
 
 static tn_status check(const tn_tensor *input, const tn_tensor *grid, const tn_cell *args) {
-    char text[2][TNI_SHAPE_TEXT];
     if (input->view.rank != 4 || grid->view.rank != 4 || grid->sizes[3] != 2 ||
         grid->sizes[0] != input->sizes[0] || input->sizes[2] == 0 || input->sizes[3] == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_grid_sampler_2d: input %s and grid %s do not fit; they are [N, C, H, "
                         "W] with H and W above 0, and [N, rows, columns, 2] with the same N",
-                        tni_shape_text(input->view.rank, input->sizes, text[0]),
-                        tni_shape_text(grid->view.rank, grid->sizes, text[1]));
+                        TNI_SHAPE_OF(input), TNI_SHAPE_OF(grid));
     if (input->view.dtype != grid->view.dtype || !tni_is_float(input->view.dtype))
         return tni_fail(TN_ERR_DTYPE,
                         "tn_grid_sampler_2d: input is %s and grid is %s; they must be of one "
@@ -184,9 +182,7 @@ static tn_status check(const tn_tensor *input, const tn_tensor *grid, const tn_c
 /* grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners) */
 tn_status tni_run_grid_sampler_2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *grid = tni_arg_tensor(&args[1]);
-    tn_status status = check(input, grid, args);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check(input, grid, args));
     const int64_t *in = input->sizes, *to = grid->sizes;
     int64_t points;
     tni_temps tmp = {0};

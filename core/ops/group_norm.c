@@ -14,7 +14,6 @@ typedef struct groups {
 
 static tn_status groups_init(groups *g, const char *call, const tn_tensor *input, int64_t n,
                              int64_t c, int64_t hw, int64_t group) {
-    char text[TNI_SHAPE_TEXT];
     int64_t numel;
     *g = (groups){.n = n, .c = c, .hw = hw, .group = group};
     if (!tni_is_float(input->view.dtype))
@@ -29,8 +28,7 @@ static tn_status groups_init(groups *g, const char *call, const tn_tensor *input
         return tni_fail(TN_ERR_SHAPE,
                         "%s: an input of shape %s is not %lld images of %lld channels of %lld "
                         "elements, one at least",
-                        call, tni_shape_text(input->view.rank, input->sizes, text), (long long)n,
-                        (long long)c, (long long)hw);
+                        call, TNI_SHAPE_OF(input), (long long)n, (long long)c, (long long)hw);
     return tni_mul_i64(c / group, hw, &g->length)
                ? TN_OK
                : tni_fail(TN_ERR_SHAPE, "%s: %lld x %lld elements are too many", call,
@@ -41,9 +39,8 @@ static tn_status check_channels(const char *call, const char *name, const tn_ten
                                 int64_t channels) {
     if (tni_not_tensor(t) || tni_has_shape(t, 1, &channels))
         return TN_OK;
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s must have shape [%lld], one for each channel, but has %s",
-                    call, name, (long long)channels, tni_shape_text(t->view.rank, t->sizes, text));
+                    call, name, (long long)channels, TNI_SHAPE_OF(t));
 }
 
 static tn_tensor *in_groups(const groups *g, tni_temps *tmp, tn_tensor *t) {
@@ -102,10 +99,8 @@ static tn_tensor *normalise(const groups *g, const char *call, tni_temps *tmp, t
 tn_status tni_run_native_group_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *results[3] = {NULL, NULL, NULL};
     groups g;
-    tn_status status = groups_init(&g, "tn_native_group_norm", input, args[3].v.i64, args[4].v.i64,
-                                   args[5].v.i64, args[6].v.i64);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(groups_init(&g, "tn_native_group_norm", input, args[3].v.i64, args[4].v.i64,
+                        args[5].v.i64, args[6].v.i64));
     tni_temps tmp = {0};
     results[0] = normalise(&g, "tn_native_group_norm", &tmp, input, tni_arg_some(&args[1]),
                            tni_arg_some(&args[2]), args[7].v.f64, &results[1], &results[2]);
@@ -117,19 +112,16 @@ tn_status tni_run_native_group_norm(const tn_cell *args, tn_cell *rets) {
 /* group_norm(input, num_groups, weight, bias, eps) */
 tn_status tni_run_group_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
-    char text[TNI_SHAPE_TEXT];
     int64_t hw = 1;
     bool fits = input->view.rank >= 2;
     for (int32_t d = 2; d < input->view.rank && fits; d++)
         fits = tni_mul_i64(hw, input->sizes[d], &hw);
     if (!fits)
         return tni_fail(TN_ERR_SHAPE, "tn_group_norm: input must be [N, C, ...], but has shape %s",
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        TNI_SHAPE_OF(input));
     groups g;
-    tn_status status = groups_init(&g, "tn_group_norm", input, input->sizes[0], input->sizes[1], hw,
-                                   args[1].v.i64);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(groups_init(&g, "tn_group_norm", input, input->sizes[0], input->sizes[1], hw,
+                        args[1].v.i64));
     tni_temps tmp = {0};
     tn_tensor *x = normalise(&g, "tn_group_norm", &tmp, input, tni_arg_some(&args[2]),
                              tni_arg_some(&args[3]), args[4].v.f64, NULL, NULL);
@@ -137,12 +129,11 @@ tn_status tni_run_group_norm(const tn_cell *args, tn_cell *rets) {
 }
 
 static tn_status check_statistics(const groups *g, const char *name, const tn_tensor *t) {
-    char text[TNI_SHAPE_TEXT];
     if (tni_has_shape(t, 2, (int64_t[]){g->n, g->group}))
         return TN_OK;
-    return tni_fail(
-        TN_ERR_SHAPE, "tn_native_group_norm_backward: %s has shape %s, but must have [%lld, %lld]",
-        name, tni_shape_text(t->view.rank, t->sizes, text), (long long)g->n, (long long)g->group);
+    return tni_fail(TN_ERR_SHAPE,
+                    "tn_native_group_norm_backward: %s has shape %s, but must have [%lld, %lld]",
+                    name, TNI_SHAPE_OF(t), (long long)g->n, (long long)g->group);
 }
 
 /* Sums over images and places: one for each channel. */
@@ -157,22 +148,15 @@ tn_status tni_run_native_group_norm_backward(const tn_cell *args, tn_cell *rets)
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *results[3];
     tn_tensor *mean = tni_arg_tensor(&args[2]), *rstd = tni_arg_tensor(&args[3]);
     tn_tensor *weight = tni_arg_some(&args[4]);
-    char text[2][TNI_SHAPE_TEXT];
     groups g;
-    tn_status status =
-        groups_init(&g, call, input, args[5].v.i64, args[6].v.i64, args[7].v.i64, args[8].v.i64);
-    if (status == TN_OK && !tni_same_shape(grad, input))
-        status = tni_fail(TN_ERR_SHAPE, "%s: grad_out has shape %s, but input has %s", call,
-                          tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                          tni_shape_text(input->view.rank, input->sizes, text[1]));
-    if (status == TN_OK)
-        status = check_statistics(&g, "mean", mean);
-    if (status == TN_OK)
-        status = check_statistics(&g, "rstd", rstd);
-    if (status == TN_OK)
-        status = check_channels(call, "weight", weight, g.c);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(
+        groups_init(&g, call, input, args[5].v.i64, args[6].v.i64, args[7].v.i64, args[8].v.i64));
+    if (!tni_same_shape(grad, input))
+        return tni_fail(TN_ERR_SHAPE, "%s: grad_out has shape %s, but input has %s", call,
+                        TNI_SHAPE_OF(grad), TNI_SHAPE_OF(input));
+    TNI_TRY(check_statistics(&g, "mean", mean));
+    TNI_TRY(check_statistics(&g, "rstd", rstd));
+    TNI_TRY(check_channels(call, "weight", weight, g.c));
     tni_temps tmp = {0};
     tn_tensor *x = in_groups(&g, &tmp, input), *scaled = weighted(&g, &tmp, grad, weight);
     mean = tni_own(&tmp, tni_unsqueeze(mean, 2));
@@ -215,18 +199,15 @@ static tn_status store_mean(tn_tensor *running, tn_tensor *each, int64_t n, int6
 tn_status tni_run_instance_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *each[2];
     int32_t rank = input->view.rank;
-    char text[TNI_SHAPE_TEXT];
     if (rank < 2)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_instance_norm: input must be [N, C, ...], but has shape %s",
-                        tni_shape_text(rank, input->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, input->sizes));
     bool by_input = args[5].v.boolean;
     static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
     for (int i = 1; i < 5; i++) {
-        tn_status status =
-            check_channels("tn_instance_norm", names[i], tni_arg_some(&args[i]), input->sizes[1]);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(
+            check_channels("tn_instance_norm", names[i], tni_arg_some(&args[i]), input->sizes[1]));
         if (i > 2 && !by_input && !tni_arg_tensor(&args[i]))
             return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_instance_norm: running_mean and running_var cannot be left out "
@@ -240,12 +221,12 @@ tn_status tni_run_instance_norm(const tn_cell *args, tn_cell *rets) {
     sizes[0] = 1;
     if (!tni_mul_i64(n, c, &sizes[1]))
         return tni_fail(TN_ERR_SHAPE, "tn_instance_norm: %s are too many channels",
-                        tni_shape_text(rank, input->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, input->sizes));
     if (by_input && input->view.numel > 0 && input->view.numel == sizes[1])
         return tni_fail(TN_ERR_SHAPE,
                         "tn_instance_norm: needs more than one value for each channel of an image, "
                         "but the input has shape %s",
-                        tni_shape_text(rank, input->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, input->sizes));
     tni_temps tmp = {0};
     for (int i = 0; i < 2; i++) {
         tn_tensor *running = tni_arg_tensor(&args[3 + i]);
@@ -274,7 +255,6 @@ tn_status tni_run_rms_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[2]);
     tn_ints shape = tni_arg_ints(&args[1]);
     int32_t rank = input->view.rank, first = rank - (int32_t)shape.n;
-    char text[2][TNI_SHAPE_TEXT];
     if (!tni_is_float(input->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "tn_rms_norm: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(input->view.dtype));
@@ -287,13 +267,11 @@ tn_status tni_run_rms_norm(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_SHAPE,
                         "tn_rms_norm: input has shape %s, which does not end with "
                         "normalized_shape %s",
-                        tni_shape_text(rank, input->sizes, text[0]),
-                        tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                        TNI_SHAPE_OF_SIZES(rank, input->sizes), TNI_SHAPE_OF_INTS(shape));
     if (weight && !tni_has_shape(weight, (int32_t)shape.n, shape.data))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_rms_norm: weight has shape %s, but must have normalized_shape %s",
-                        tni_shape_text(weight->view.rank, weight->sizes, text[0]),
-                        tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                        TNI_SHAPE_OF(weight), TNI_SHAPE_OF_INTS(shape));
     double eps =
         input->view.dtype == TN_F64 ? 0x1p-52 : 0x1p-23; /* of what halves are computed in */
     if (args[3].tag != TN_CELL_NONE)

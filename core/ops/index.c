@@ -29,7 +29,6 @@ static void out_like(tni_build *b, const tn_tensor *t) {
 /* index fits `limit` in every dimension but `dim`. */
 static tn_status check_index(tni_build *b, const tn_tensor *index, const tn_tensor *limit,
                              int32_t dim, const char *what) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     bool fits = index->view.rank == limit->view.rank || index->view.rank + limit->view.rank == 1;
     for (int32_t d = 0; fits && d < index->view.rank && d < limit->view.rank; d++)
         fits = d == dim || index->sizes[d] <= limit->sizes[d];
@@ -38,8 +37,7 @@ static tn_status check_index(tni_build *b, const tn_tensor *index, const tn_tens
     return tni_build_fail(b, TN_ERR_SHAPE,
                           "index %s must have as many dimensions as %s %s and be no "
                           "larger%s",
-                          tni_shape_text(index->view.rank, index->sizes, have), what,
-                          tni_shape_text(limit->view.rank, limit->sizes, want),
+                          TNI_SHAPE_OF(index), what, TNI_SHAPE_OF(limit),
                           dim >= 0 ? " outside dim" : "");
 }
 
@@ -50,9 +48,7 @@ tn_status tni_infer_gather(tni_build *b) {
     if (dim < 0)
         return tni_failed();
     if (index->view.numel > 0) {
-        tn_status status = check_index(b, index, self, dim, "self");
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check_index(b, index, self, dim, "self"));
     }
     out_like(b, index);
     return lift(b, 0) == TN_OK ? lift(b, 2) : tni_failed();
@@ -92,15 +88,10 @@ tn_status tni_infer_scatter_add(tni_build *b) {
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0)
         return tni_failed();
-    tn_status status = check_dtype(b, self, src, "src");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dtype(b, self, src, "src"));
     if (index->view.numel > 0) {
-        status = check_index(b, index, self, dim, "self");
-        if (status == TN_OK)
-            status = check_index(b, index, src, -1, "src");
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check_index(b, index, self, dim, "self"));
+        TNI_TRY(check_index(b, index, src, -1, "src"));
     }
     return adds_onto(b, self, dim, index);
 }
@@ -108,14 +99,13 @@ tn_status tni_infer_scatter_add(tni_build *b) {
 /* One place of self's dimension for each element of index; of a self without dimensions, the one.
  */
 static tn_status check_index_1d(tni_build *b, const tn_tensor *index, const tn_tensor *self) {
-    char text[TNI_SHAPE_TEXT];
     if (index->view.rank > 1)
         return tni_build_fail(b, TN_ERR_SHAPE, "index must be of rank 0 or 1, but is %s",
-                              tni_shape_text(index->view.rank, index->sizes, text));
+                              TNI_SHAPE_OF(index));
     if (self->view.rank == 0 && index->view.numel != 1)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "self has no dimensions, so index must name one element, but is %s",
-                              tni_shape_text(index->view.rank, index->sizes, text));
+                              TNI_SHAPE_OF(index));
     return TN_OK;
 }
 
@@ -138,13 +128,10 @@ tn_status tni_infer_index_select(tni_build *b) {
 tn_status tni_infer_index_add(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *index = tni_build_tensor(b, 2);
     tn_tensor *source = tni_build_tensor(b, 3);
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
-    tn_status status = check_dtype(b, self, source, "source");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dtype(b, self, source, "source"));
     bool fits = source->view.rank == self->view.rank;
     for (int32_t d = 0; fits && d < self->view.rank; d++)
         fits = source->sizes[d] == (d == dim ? index->view.numel : self->sizes[d]);
@@ -152,8 +139,7 @@ tn_status tni_infer_index_add(tni_build *b) {
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "source %s must be shaped like self %s, with the length "
                               "of index (%lld) at dimension %d",
-                              tni_shape_text(source->view.rank, source->sizes, have),
-                              tni_shape_text(self->view.rank, self->sizes, want),
+                              TNI_SHAPE_OF(source), TNI_SHAPE_OF(self),
                               (long long)index->view.numel, dim);
     return adds_onto(b, self, dim, index);
 }
@@ -220,10 +206,9 @@ tn_status tni_run_index_add(const tn_cell *args, tn_cell *rets) {
 /* masked_fill(self, mask, value) */
 tn_status tni_run_masked_fill(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *value = tni_arg_tensor(&args[2]);
-    char text[TNI_SHAPE_TEXT];
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_masked_fill: value must be of rank 0, but has shape %s",
-                        tni_shape_text(value->view.rank, value->sizes, text));
+                        TNI_SHAPE_OF(value));
     tni_temps tmp = {0};
     value = tni_own(&tmp, tni_to_dtype(value, self->view.dtype));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_arg_tensor(&args[1]), value, self)),
@@ -305,11 +290,9 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
                         tn_dtype_name(mask->view.dtype));
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     if (!tni_broadcast(self->view.rank, self->sizes, mask->view.rank, mask->sizes, &rank, sizes))
         return tni_fail(TN_ERR_SHAPE, "tn_masked_select: shapes %s and %s do not broadcast",
-                        tni_shape_text(self->view.rank, self->sizes, a),
-                        tni_shape_text(mask->view.rank, mask->sizes, c));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF(mask));
     tni_temps tmp = {0};
     tn_ints shape = tn_ints_of(sizes, rank);
     tn_tensor *flat =
@@ -320,7 +303,7 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
 }
 
 /* Zeroes what lies above (tril) or below (triu) a diagonal of the last two dimensions. */
-static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, bool lower) {
+tn_status tni_run_triangle(const char *call, const tn_cell *args, tn_cell *rets, bool lower) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank < 2)
         return tni_fail(TN_ERR_SHAPE, "%s: self must have at least 2 dimensions", call);
@@ -338,12 +321,4 @@ static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, 
     tn_tensor *keep = lower ? tni_own(&tmp, tni_le(j, i)) : tni_own(&tmp, tni_ge(j, i));
     return tni_temps_return(
         &tmp, tni_own(&tmp, tni_where(keep, self, tni_own(&tmp, tni_zero_of(self)))), rets);
-}
-
-tn_status tni_run_tril(const tn_cell *args, tn_cell *rets) {
-    return triangle("tn_tril", args, rets, true);
-}
-
-tn_status tni_run_triu(const tn_cell *args, tn_cell *rets) {
-    return triangle("tn_triu", args, rets, false);
 }

@@ -45,13 +45,11 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
         bool fits = list[i]->view.rank == first->view.rank;
         for (int32_t d = 0; fits && d < first->view.rank; d++)
             fits = d == dim || list[i]->sizes[d] == first->sizes[d];
-        char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
         if (!fits)
             return tni_fail(TN_ERR_SHAPE,
                             "tn_cat: tensor %u is %s, but another is %s; sizes must be "
                             "equal except along dimension %d",
-                            i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
-                            tni_shape_text(first->view.rank, first->sizes, b), dim);
+                            i, TNI_SHAPE_OF(list[i]), TNI_SHAPE_OF(first), dim);
         if (!tni_add_i64(sizes[dim], list[i]->sizes[dim], &sizes[dim]))
             return tni_fail(TN_ERR_SHAPE, "tn_cat: more elements along dimension %d than 2^63",
                             dim);
@@ -78,15 +76,13 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_stack(const tn_cell *args, tn_cell *rets) {
     tn_tensor *const *list = args[0].v.pointer;
     uint32_t n = args[0].n, made = 0;
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     if (n == 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_stack: there is no tensor to stack");
     for (uint32_t i = 1; i < n; i++)
         if (!tni_same_shape(list[i], list[0]))
             return tni_fail(TN_ERR_SHAPE,
                             "tn_stack: tensor %u is %s, but tensor 0 is %s; shapes must be equal",
-                            i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
-                            tni_shape_text(list[0]->view.rank, list[0]->sizes, b));
+                            i, TNI_SHAPE_OF(list[i]), TNI_SHAPE_OF(list[0]));
     int32_t dim = tni_wrap_dim(args[1].v.i64, list[0]->view.rank + 1, "tn_stack: dim");
     if (dim < 0)
         return tni_failed();

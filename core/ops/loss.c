@@ -2,6 +2,7 @@
  * training step makes here are counted.
  */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -33,7 +34,6 @@ typedef struct class_loss {
 
 static tn_status check_classes(const class_loss *l, const tn_tensor *self,
                                const tn_tensor *target) {
-    char text[2][TNI_SHAPE_TEXT];
     int32_t rank = self->view.rank, lead = rank > 1;
     if (tni_is_float(target->view.dtype) || target->view.dtype == TN_BOOL)
         return tni_fail(TN_ERR_DTYPE, "%s: targets must be integers that name classes, but are %s",
@@ -46,13 +46,11 @@ static tn_status check_classes(const class_loss *l, const tn_tensor *self,
         return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and target %s do not fit; input is [N, C, ...] and target "
                         "[N, ...], or [C] and a target of rank 0",
-                        l->call, tni_shape_text(rank, self->sizes, text[0]),
-                        tni_shape_text(target->view.rank, target->sizes, text[1]));
+                        l->call, TNI_SHAPE_OF_SIZES(rank, self->sizes), TNI_SHAPE_OF(target));
     if (l->weight && (l->weight->view.rank != 1 || l->weight->sizes[0] != self->sizes[lead]))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: weight must have shape [%lld], one for each class, but has %s",
-                        l->call, (long long)self->sizes[lead],
-                        tni_shape_text(l->weight->view.rank, l->weight->sizes, text[0]));
+                        l->call, (long long)self->sizes[lead], TNI_SHAPE_OF(l->weight));
     return TN_OK;
 }
 
@@ -63,21 +61,12 @@ static tn_tensor *weights_of(const class_loss *l, tni_temps *tmp, tn_tensor *cla
     return w ? tni_own(tmp, tni_reshape(w, tni_sizes(classes))) : NULL;
 }
 
-/* The weight of each class, in the shape of logs but 1 in all other dimensions. */
-static tn_tensor *class_weights(const class_loss *l, tni_temps *tmp, const tn_tensor *logs,
-                                int32_t dim) {
-    int64_t shape[TN_MAX_RANK];
-    for (int32_t d = 0; d < logs->view.rank; d++)
-        shape[d] = d == dim ? logs->sizes[dim] : 1;
-    return tni_own(tmp, tni_reshape(l->weight, tn_ints_of(shape, logs->view.rank)));
-}
-
 /* Uniform smoothing over classes: (1 - s) * picked + s / C * sum of weighted logs. */
 static tn_tensor *smoothed(const class_loss *l, tni_temps *tmp, tn_tensor *logs, tn_tensor *picked,
                            int32_t dim) {
     tn_tensor *all = logs;
     if (l->weight)
-        all = tni_own(tmp, tni_mul(logs, class_weights(l, tmp, logs, dim)));
+        all = tni_own(tmp, tni_mul(logs, tni_along(tmp, l->weight, dim, logs->view.rank)));
     tn_tensor *sum = tni_own(tmp, tni_sum_dim(all, TN_SHAPE(dim), true, TN_DTYPE_NONE));
     picked = tni_own(tmp, tni_mul_scalar(picked, tn_float(1 - l->smoothing)));
     double share = l->smoothing / (double)logs->sizes[dim];
@@ -124,8 +113,8 @@ tn_status tni_run_nll_loss(const tn_cell *args, tn_cell *rets) {
                     .weight = tni_arg_tensor(&args[2]),
                     .how = reduction_of(&args[3]),
                     .ignore_index = args[4].v.i64};
-    tn_status status = check_classes(&l, self, target);
-    return status == TN_OK ? class_losses(&l, self, target, rets) : status;
+    TNI_TRY(check_classes(&l, self, target));
+    return class_losses(&l, self, target, rets);
 }
 
 /* Targets that are probabilities of the classes, in the shape of the logits. */
@@ -141,7 +130,7 @@ static tn_status probability_losses(const class_loss *l, tn_tensor *self, tn_ten
     }
     x = tni_then(&tmp, tni_mul(x, p), x);
     if (l->weight)
-        x = tni_then(&tmp, tni_mul(x, class_weights(l, &tmp, self, dim)), x);
+        x = tni_then(&tmp, tni_mul(x, tni_along(&tmp, l->weight, dim, self->view.rank)), x);
     x = tni_then(&tmp,
                  l->how == REDUCE_NONE ? tni_sum_dim(x, TN_SHAPE(dim), false, TN_DTYPE_NONE)
                                        : tni_sum(x, TN_DTYPE_NONE),
@@ -165,25 +154,14 @@ tn_status tni_run_cross_entropy(const tn_cell *args, tn_cell *rets) {
                         l.smoothing);
     if (tni_is_float(target->view.dtype) && self->view.rank > 0 && tni_same_shape(self, target))
         return probability_losses(&l, self, target, rets);
-    tn_status status = check_classes(&l, self, target);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_classes(&l, self, target));
     tn_tensor *logs = tni_log_softmax(self, self->view.rank > 1, TN_DTYPE_NONE);
-    status = class_losses(&l, logs, target, rets);
+    tn_status status = class_losses(&l, logs, target, rets);
     tni_drop(logs);
     return status;
 }
 
 /* ---- differences ------------------------------------------------------------------------- */
-
-/* mse_loss(self, target, reduction) */
-tn_status tni_run_mse_loss(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x =
-        tni_own(&tmp, tni_sub(tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tn_int(1)));
-    x = tni_then(&tmp, tni_mul(x, x), x);
-    return tni_temps_return(&tmp, reduced(&tmp, x, reduction_of(&args[2])), rets);
-}
 
 /* For the table: the loss as the word says. */
 tn_tensor *tni_reduced(tn_tensor *loss, const char *how) {
@@ -211,20 +189,17 @@ tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     tn_tensor *weight = tni_arg_tensor(&args[2]), *pos_weight = tni_arg_tensor(&args[3]);
     const char *call = "tn_binary_cross_entropy_with_logits";
-    char text[2][TNI_SHAPE_TEXT];
     for (int i = 2; i < 4; i++) {
         const tn_tensor *t = tni_arg_tensor(&args[i]);
         if (t && !fits_into(t, x))
             return tni_fail(TN_ERR_SHAPE, "%s: %s of shape %s does not broadcast to the input's %s",
-                            call, i == 2 ? "weight" : "pos_weight",
-                            tni_shape_text(t->view.rank, t->sizes, text[0]),
-                            tni_shape_text(x->view.rank, x->sizes, text[1]));
+                            call, i == 2 ? "weight" : "pos_weight", TNI_SHAPE_OF(t),
+                            TNI_SHAPE_OF(x));
     }
     if (!tni_same_shape(x, target))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: target has shape %s, but must have that of the input, %s", call,
-                        tni_shape_text(target->view.rank, target->sizes, text[0]),
-                        tni_shape_text(x->view.rank, x->sizes, text[1]));
+                        TNI_SHAPE_OF(target), TNI_SHAPE_OF(x));
     if (!tni_is_float(x->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(x->view.dtype));

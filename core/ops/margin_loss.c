@@ -45,11 +45,9 @@ tn_status tni_run_cosine_similarity(const tn_cell *args, tn_cell *rets) {
     const tn_tensor *x1 = tni_arg_tensor(&args[0]), *x2 = tni_arg_tensor(&args[1]);
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
-    char text[2][TNI_SHAPE_TEXT];
     if (!tni_broadcast(x1->view.rank, x1->sizes, x2->view.rank, x2->sizes, &rank, sizes))
         return tni_fail(TN_ERR_SHAPE, "tn_cosine_similarity: shapes %s and %s do not broadcast",
-                        tni_shape_text(x1->view.rank, x1->sizes, text[0]),
-                        tni_shape_text(x2->view.rank, x2->sizes, text[1]));
+                        TNI_SHAPE_OF(x1), TNI_SHAPE_OF(x2));
     int32_t at = tni_wrap_dim(args[2].v.i64, rank, "tn_cosine_similarity: dim");
     if (at < 0)
         return tni_failed();
@@ -74,16 +72,14 @@ tn_status tni_run_cosine_embedding_loss(const tn_cell *args, tn_cell *rets) {
     static const double epsilon = 1e-12; /* on the squares, so that no root is taken of 0 */
     const tn_tensor *input1 = tni_arg_tensor(&args[0]), *input2 = tni_arg_tensor(&args[1]);
     const tn_tensor *given = tni_arg_tensor(&args[2]);
-    char text[3][TNI_SHAPE_TEXT];
     int32_t at = given->view.rank;
     if (at > 1 || input1->view.rank != at + 1 || input2->view.rank != at + 1)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_cosine_embedding_loss: inputs must be [N, features] beside a target "
                         "[N], or [features] beside one of rank 0, but have shapes %s and %s beside "
                         "%s",
-                        tni_shape_text(input1->view.rank, input1->sizes, text[0]),
-                        tni_shape_text(input2->view.rank, input2->sizes, text[1]),
-                        tni_shape_text(at, given->sizes, text[2]));
+                        TNI_SHAPE_OF(input1), TNI_SHAPE_OF(input2),
+                        TNI_SHAPE_OF_SIZES(at, given->sizes));
     tni_temps tmp = {0};
     tn_tensor *x[2], *target = tni_arg_tensor(&args[2]);
     if (!take_floats(&tmp, args, 2, x))
@@ -158,7 +154,6 @@ static bool take_classes(tni_temps *tmp, const char *call, const tn_cell *args, 
     const tn_tensor *x = tni_arg_tensor(&args[0]), *t = tni_arg_tensor(&args[1]);
     int32_t rank = x->view.rank;
     int64_t n = rank == 2 ? x->sizes[0] : 1, classes = rank > 0 ? x->sizes[rank - 1] : 1;
-    char text[2][TNI_SHAPE_TEXT];
     bool fits = rank <= 2 && classes > 0;
     if (many)
         fits = fits &&
@@ -169,8 +164,7 @@ static bool take_classes(tni_temps *tmp, const char *call, const tn_cell *args, 
         tni_fail(TN_ERR_SHAPE,
                  "%s: input %s and target %s do not fit; input is [N, C] and target [N%s], or "
                  "input [C] and target %s, with a class at least",
-                 call, tni_shape_text(rank, x->sizes, text[0]),
-                 tni_shape_text(t->view.rank, t->sizes, text[1]), many ? ", C" : "",
+                 call, TNI_SHAPE_OF_SIZES(rank, x->sizes), TNI_SHAPE_OF(t), many ? ", C" : "",
                  many ? "[C]" : "of rank 0");
         return false;
     }
@@ -193,7 +187,6 @@ tn_status tni_run_multi_margin_loss(const tn_cell *args, tn_cell *rets) {
     const char *call = "tn_multi_margin_loss";
     tn_tensor *weight = tni_arg_tensor(&args[4]), *self, *target;
     double p = tni_scalar_f64(args[2]);
-    char text[TNI_SHAPE_TEXT];
     if (p != 1 && p != 2)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: p is %g; it must be 1 or 2", call, p);
     tni_temps tmp = {0};
@@ -202,7 +195,7 @@ tn_status tni_run_multi_margin_loss(const tn_cell *args, tn_cell *rets) {
     int64_t classes = self->sizes[1];
     if (weight && (weight->view.rank != 1 || weight->sizes[0] != classes)) {
         tni_fail(TN_ERR_SHAPE, "%s: weight must have shape [%lld], one for each class, but has %s",
-                 call, (long long)classes, tni_shape_text(weight->view.rank, weight->sizes, text));
+                 call, (long long)classes, TNI_SHAPE_OF(weight));
         return tni_temps_return(&tmp, NULL, rets);
     }
     tn_tensor *own = tni_own(&tmp, tni_gather(self, 1, target));
@@ -269,13 +262,11 @@ tn_status tni_run_gaussian_nll_loss(const tn_cell *args, tn_cell *rets) {
         differ += input->sizes[d] == given->sizes[d] ? 0 : given->sizes[d] == 1 ? 1 : 2;
     for (int32_t d = 0; d < rank - 1 && lacks_last; d++)
         lacks_last = input->sizes[d] == given->sizes[d];
-    char text[2][TNI_SHAPE_TEXT];
     if (!lacks_last && (given->view.rank != rank || differ > 1) && given->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_gaussian_nll_loss: var has shape %s; it must have that of input, %s, "
                         "with one size 1 or without the last, or be of rank 0",
-                        tni_shape_text(given->view.rank, given->sizes, text[0]),
-                        tni_shape_text(rank, input->sizes, text[1]));
+                        TNI_SHAPE_OF(given), TNI_SHAPE_OF_SIZES(rank, input->sizes));
     tni_temps tmp = {0};
     tn_tensor *x[3];
     if (!take_floats(&tmp, args, 3, x))

@@ -5,41 +5,24 @@
 
 #include <string.h>
 
-typedef struct shape_texts {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-} shape_texts;
-
-static shape_texts texts_of(const tn_tensor *a, const tn_tensor *b) {
-    shape_texts t;
-    tni_shape_text(a->view.rank, a->sizes, t.a);
-    tni_shape_text(b->view.rank, b->sizes, t.b);
-    return t;
-}
-
 /* ---- kernels ----------------------------------------------------------------------------- */
 
 /* Both [M, K] and [K, N], or with a batch in front. */
 static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_tensor *y,
                                int32_t rank, const char *names[2]) {
-    if (x->view.rank != rank || y->view.rank != rank) {
-        shape_texts t = texts_of(x, y);
+    if (x->view.rank != rank || y->view.rank != rank)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "%s and %s must both be of rank %d, but have shapes %s and %s; "
                               "tn_matmul takes other ranks",
-                              names[0], names[1], rank, t.a, t.b);
-    }
-    if (x->sizes[rank - 1] != y->sizes[rank - 2]) {
-        shape_texts t = texts_of(x, y);
+                              names[0], names[1], rank, TNI_SHAPE_OF(x), TNI_SHAPE_OF(y));
+    if (x->sizes[rank - 1] != y->sizes[rank - 2])
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "inner sizes differ: %s x %s; %s.size(-1) must equal %s.size(-2)",
-                              t.a, t.b, names[0], names[1]);
-    }
-    if (rank == 3 && x->sizes[0] != y->sizes[0]) {
-        shape_texts t = texts_of(x, y);
+                              TNI_SHAPE_OF(x), TNI_SHAPE_OF(y), names[0], names[1]);
+    if (rank == 3 && x->sizes[0] != y->sizes[0])
         return tni_build_fail(b, TN_ERR_SHAPE,
-                              "batch sizes differ: %s x %s; %s.size(0) must equal %s.size(0)", t.a,
-                              t.b, names[0], names[1]);
-    }
+                              "batch sizes differ: %s x %s; %s.size(0) must equal %s.size(0)",
+                              TNI_SHAPE_OF(x), TNI_SHAPE_OF(y), names[0], names[1]);
     return TN_OK;
 }
 
@@ -52,9 +35,7 @@ static tn_tensor *batch_of_one(tni_build *b, tn_tensor *t) {
 
 tn_status tni_infer_mm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
-    tn_status status = check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"}));
     int64_t sizes[3] = {1, self->sizes[0], mat2->sizes[1]};
     tni_build_out(b, 0, 2, sizes + 1);
     tni_build_kernel_out(b, 0, 3, sizes);
@@ -70,9 +51,7 @@ tn_status tni_infer_mm(tni_build *b) {
 
 tn_status tni_infer_bmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
-    tn_status status = check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"}));
     tni_build_out(b, 0, 3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]});
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
@@ -111,14 +90,6 @@ tn_status tni_run_bmm(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, out, rets);
 }
 
-tn_status tni_run_mm(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *x = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[0]), 0));
-    tn_tensor *y = tni_own(&tmp, tni_unsqueeze(tni_arg_tensor(&args[1]), 0));
-    tn_tensor *product = tni_own(&tmp, tni_bmm(x, y));
-    return tni_temps_return(&tmp, tni_own(&tmp, tni_select(product, 0, 0)), rets);
-}
-
 /* Is a factor of a product one, in what its dtype is computed in? */
 static bool counts(tn_scalar factor, tn_dtype dtype) {
     double value = tni_scalar_f64(factor);
@@ -129,9 +100,7 @@ static bool counts(tn_scalar factor, tn_dtype dtype) {
 tn_status tni_infer_addmm(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tn_tensor *mat1 = tni_build_tensor(b, 1), *mat2 = tni_build_tensor(b, 2);
-    tn_status status = check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"});
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"}));
     int64_t sizes[2] = {mat1->sizes[0], mat2->sizes[1]}, strides[2] = {0, 0};
     bool fits = self->view.rank <= 2;
     for (int32_t d = 0; fits && d < self->view.rank; d++) {
@@ -139,13 +108,10 @@ tn_status tni_infer_addmm(tni_build *b) {
         fits = self->sizes[d] == sizes[at] || self->sizes[d] == 1;
         strides[at] = self->sizes[d] == 1 ? 0 : self->strides[d];
     }
-    if (!fits) {
-        char text[2][TNI_SHAPE_TEXT];
+    if (!fits)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "self of shape %s does not broadcast to the product's %s",
-                              tni_shape_text(self->view.rank, self->sizes, text[0]),
-                              tni_shape_text(2, sizes, text[1]));
-    }
+                              TNI_SHAPE_OF(self), TNI_SHAPE_OF_SIZES(2, sizes));
     if (!tni_is_float(self->view.dtype) &&
         (b->args[3].tag == TN_CELL_F64 || b->args[4].tag == TN_CELL_F64))
         return tni_build_fail(b, TN_ERR_DTYPE,
@@ -185,8 +151,8 @@ tn_status tni_run_addmm(const tn_cell *args, tn_cell *rets) {
 
 static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
                             const char *rule) {
-    shape_texts t = texts_of(x, y);
-    return tni_fail(TN_ERR_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, t.a, t.b, rule);
+    return tni_fail(TN_ERR_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, TNI_SHAPE_OF(x),
+                    TNI_SHAPE_OF(y), rule);
 }
 
 /* x [..., M, K] folded to [... * M, K], times y [K, N]; the result unfolded. With `bias` it is
@@ -225,14 +191,12 @@ static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
         return NULL;
     int64_t sizes[TN_MAX_RANK + 2], numel = 1;
     int32_t n_batch;
-    if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes)) {
-        shape_texts t = texts_of(x, y);
+    if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes))
         return tni_fail_null(
             TN_ERR_SHAPE,
             "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
             "or one of them 1",
-            t.a, t.b);
-    }
+            TNI_SHAPE_OF(x), TNI_SHAPE_OF(y));
     for (int32_t d = 0; d < n_batch; d++)
         numel *= sizes[d];
     tn_tensor *a = as_batch(tmp, x, n_batch, sizes, numel);
@@ -246,13 +210,11 @@ static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
 tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *other = tni_arg_tensor(&args[1]);
     int32_t rank1 = self->view.rank, rank2 = other->view.rank;
-    if (rank1 == 0 || rank2 == 0) {
-        shape_texts t = texts_of(self, other);
+    if (rank1 == 0 || rank2 == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_matmul: both tensors need a dimension, but have shapes %s and %s; use "
                         "tn_mul to scale",
-                        t.a, t.b);
-    }
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF(other));
     if (self->sizes[rank1 - 1] != other->sizes[rank2 == 1 ? 0 : rank2 - 2])
         return fail_inner(self, other, "tn_matmul",
                           rank2 == 1 ? "self.size(-1) must equal other.size(0)"
@@ -278,22 +240,19 @@ tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
     tn_tensor *bias = tni_arg_some(&args[2]);
     int32_t rank = input->view.rank;
     bool row = weight->view.rank == 1;
-    if (rank == 0 || (weight->view.rank != 2 && !row)) {
-        shape_texts t = texts_of(input, weight);
+    if (rank == 0 || (weight->view.rank != 2 && !row))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_linear: expected input [..., in] and weight [out, in] or [in], but got "
                         "%s and %s",
-                        t.a, t.b);
-    }
+                        TNI_SHAPE_OF(input), TNI_SHAPE_OF(weight));
     if (input->sizes[rank - 1] != weight->sizes[!row])
         return fail_inner(input, weight, "tn_linear",
                           row ? "input.size(-1) must equal weight.size(0)"
                               : "input.size(-1) must equal weight.size(1)");
-    if (row && bias != TN_NONE && bias->view.rank != 0) {
-        shape_texts t = texts_of(bias, weight);
+    if (row && bias != TN_NONE && bias->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE,
-                        "tn_linear: bias must be of rank 0 beside weight %s, but is %s", t.b, t.a);
-    }
+                        "tn_linear: bias must be of rank 0 beside weight %s, but is %s",
+                        TNI_SHAPE_OF(weight), TNI_SHAPE_OF(bias));
     tni_temps tmp = {0};
     if (row)
         weight = tni_own(&tmp, tni_unsqueeze(weight, 0));
@@ -313,28 +272,25 @@ static tn_status check_ranks(const char *call, const char *what, const tn_tensor
                              const tn_tensor *y, int32_t rank_y) {
     if (x->view.rank == rank_x && y->view.rank == rank_y)
         return TN_OK;
-    shape_texts t = texts_of(x, y);
-    return tni_fail(TN_ERR_SHAPE, "%s: expected %s, but got shapes %s and %s", call, what, t.a,
-                    t.b);
+    return tni_fail(TN_ERR_SHAPE, "%s: expected %s, but got shapes %s and %s", call, what,
+                    TNI_SHAPE_OF(x), TNI_SHAPE_OF(y));
 }
 
 tn_status tni_run_dot(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_dot", "two vectors", x, 1, y, 1);
-    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+    TNI_TRY(check_ranks("tn_dot", "two vectors", x, 1, y, 1));
+    return tni_return(rets, tni_matmul(x, y));
 }
 
 tn_status tni_run_mv(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_mv", "a matrix and a vector", x, 2, y, 1);
-    return status == TN_OK ? tni_return(rets, tni_matmul(x, y)) : status;
+    TNI_TRY(check_ranks("tn_mv", "a matrix and a vector", x, 2, y, 1));
+    return tni_return(rets, tni_matmul(x, y));
 }
 
 tn_status tni_run_outer(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    tn_status status = check_ranks("tn_outer", "two vectors", x, 1, y, 1);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_ranks("tn_outer", "two vectors", x, 1, y, 1));
     tni_temps tmp = {0};
     tn_tensor *column = tni_own(&tmp, tni_unsqueeze(x, 1));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(column, y)), rets);
@@ -356,10 +312,9 @@ static tn_status add_product(const char *call, tni_temps *tmp, const tn_cell *ar
     if (product && (!tni_broadcast(self->view.rank, self->sizes, product->view.rank, product->sizes,
                                    &rank, sizes) ||
                     !tni_has_shape(product, rank, sizes))) {
-        shape_texts t = texts_of(self, product);
         tni_temps_finish(tmp);
         return tni_fail(TN_ERR_SHAPE, "%s: self %s does not broadcast to the product's shape %s",
-                        call, t.a, t.b);
+                        call, TNI_SHAPE_OF(self), TNI_SHAPE_OF(product));
     }
     if (!counts(beta, self->view.dtype))
         return tni_temps_return(tmp, tni_own(tmp, tni_scaled(product, alpha)), rets);

@@ -3,6 +3,7 @@
  * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
  * made of other operators, and autograd looks through it. */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -16,15 +17,13 @@ static bool ends_with(const tn_tensor *t, tn_ints shape) {
 }
 
 static tn_status check_normalized(const tni_build *b, const tn_tensor *input, tn_ints shape) {
-    char text[2][TNI_SHAPE_TEXT];
     if (shape.n < 1)
         return tni_build_fail(b, TN_ERR_INVALID_ARGUMENT,
                               "normalized_shape is empty; name the sizes of the last dimensions");
     if (!ends_with(input, shape))
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "input has shape %s, which does not end with normalized_shape %s",
-                              tni_shape_text(input->view.rank, input->sizes, text[0]),
-                              tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                              TNI_SHAPE_OF(input), TNI_SHAPE_OF_INTS(shape));
     return TN_OK;
 }
 
@@ -32,10 +31,8 @@ static tn_status check_scale(const tni_build *b, uint32_t arg, const char *name,
     const tn_tensor *t = tni_build_tensor(b, arg);
     if (!t || (t->view.rank == shape.n && ends_with(t, shape)))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
     return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have normalized_shape %s",
-                          name, tni_shape_text(t->view.rank, t->sizes, text[0]),
-                          tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+                          name, TNI_SHAPE_OF(t), TNI_SHAPE_OF_INTS(shape));
 }
 
 /* input's sizes, 1 in the normalised dimensions */
@@ -48,13 +45,9 @@ static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out
 tn_status tni_infer_layer_norm(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
-    tn_status status = check_normalized(b, input, shape);
-    if (status == TN_OK)
-        status = check_scale(b, 2, "weight", shape);
-    if (status == TN_OK)
-        status = check_scale(b, 3, "bias", shape);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_normalized(b, input, shape));
+    TNI_TRY(check_scale(b, 2, "weight", shape));
+    TNI_TRY(check_scale(b, 3, "bias", shape));
     int64_t sizes[TN_MAX_RANK];
     statistics_sizes(input, shape, sizes);
     tni_build_out(b, 0, input->view.rank, input->sizes);
@@ -70,22 +63,17 @@ tn_status tni_infer_layer_norm(tni_build *b) {
 tn_status tni_infer_layer_norm_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
-    tn_status status = check_normalized(b, input, shape);
-    if (status == TN_OK)
-        status = check_scale(b, 4, "weight", shape);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_normalized(b, input, shape));
+    TNI_TRY(check_scale(b, 4, "weight", shape));
     int64_t sizes[TN_MAX_RANK];
     statistics_sizes(input, shape, sizes);
     const char *names[] = {"grad_output", "", "mean", "rstd"};
     for (uint32_t i = 0; i < 4; i++) {
         const tn_tensor *t = i == 0 ? grad : tni_build_tensor(b, i);
         const int64_t *expected = i < 2 ? input->sizes : sizes;
-        char text[2][TNI_SHAPE_TEXT];
         if (!tni_has_shape(t, input->view.rank, expected))
             return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have %s", names[i],
-                                  tni_shape_text(t->view.rank, t->sizes, text[0]),
-                                  tni_shape_text(input->view.rank, expected, text[1]));
+                                  TNI_SHAPE_OF(t), TNI_SHAPE_OF_SIZES(input->view.rank, expected));
     }
     tni_build_out(b, 0, input->view.rank, input->sizes);
     b->kargs[5] = tni_cell_i64(shape.n);
@@ -227,19 +215,6 @@ tn_status tni_run_native_layer_norm_backward(const tn_cell *args, tn_cell *rets)
     return tni_temps_return_many(&tmp, results, 3, rets);
 }
 
-/* layer_norm(input, normalized_shape, weight, bias, eps) */
-tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *out, *mean, *rstd;
-    tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
-                                             tni_arg_some(&args[2]), tni_arg_some(&args[3]),
-                                             args[4].v.f64, &out, &mean, &rstd);
-    if (status != TN_OK)
-        return status;
-    tni_drop(mean);
-    tni_drop(rstd);
-    return tni_return(rets, out);
-}
-
 /* ---- batch norm -------------------------------------------------------------------------- */
 
 /* running = (1 - momentum) * running + momentum * value [1, C, 1, ...] */
@@ -259,19 +234,15 @@ static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
 
 /* A tensor of C elements as [1, C, 1, ...] of the input's rank; [C] of rank 1. */
 static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
-    int64_t sizes[TN_MAX_RANK];
-    for (int32_t d = 0; d < rank; d++)
-        sizes[d] = d == (rank > 1) ? -1 : 1;
-    return tni_own(tmp, tni_reshape(t, tn_ints_of(sizes, rank)));
+    return tni_along(tmp, t, rank > 1, rank);
 }
 
 static tn_status check_batch_norm(const tn_cell *args, const char *call) {
     const tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
-    char text[TNI_SHAPE_TEXT];
     if (rank < 2 && !(rank == 1 && input->view.numel == 0)) /* as PyTorch takes [0] */
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, C, ...], but has shape %s", call,
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        TNI_SHAPE_OF(input));
     if (!tni_is_float(input->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(input->view.dtype));
@@ -283,8 +254,7 @@ static tn_status check_batch_norm(const tn_cell *args, const char *call) {
             return tni_fail(TN_ERR_SHAPE,
                             "%s: %s must have shape [%lld], one for each channel, but "
                             "has %s",
-                            call, names[i], (long long)channels,
-                            tni_shape_text(t->view.rank, t->sizes, text));
+                            call, names[i], (long long)channels, TNI_SHAPE_OF(t));
     }
     bool training = args[5].v.boolean;
     if (!training && (!tni_arg_tensor(&args[3]) || !tni_arg_tensor(&args[4])))
@@ -296,7 +266,7 @@ static tn_status check_batch_norm(const tn_cell *args, const char *call) {
         return tni_fail(TN_ERR_SHAPE,
                         "%s: training needs more than one value for each channel, but "
                         "the input has shape %s",
-                        call, tni_shape_text(input->view.rank, input->sizes, text));
+                        call, TNI_SHAPE_OF(input));
     return TN_OK;
 }
 

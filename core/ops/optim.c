@@ -62,12 +62,10 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
 }
 
 static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n) {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     for (uint32_t i = 1; i < n; i++)
         if (!tni_same_shape(t[i], t[0]))
             return tni_fail(TN_ERR_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
-                            tni_shape_text(t[0]->view.rank, t[0]->sizes, a), i,
-                            tni_shape_text(t[i]->view.rank, t[i]->sizes, b));
+                            TNI_SHAPE_OF(t[0]), i, TNI_SHAPE_OF(t[i]));
     return TN_OK;
 }
 
@@ -75,15 +73,13 @@ static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n)
 static tn_status check_factors(const char *call, const tn_tensor *factors, const tn_tensor *self,
                                int64_t n) {
     tn_dtype dtype = self->view.dtype == TN_F64 ? TN_F64 : TN_F32;
-    char text[TNI_SHAPE_TEXT];
     if (factors->view.dtype == dtype && factors->view.numel == n &&
         (n == 1 || factors->view.rank == 1) && factors->device == self->device)
         return TN_OK;
-    return tni_fail(TN_ERR_SHAPE,
-                    "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,
-                    n == 1 ? "lr" : "factors", tn_dtype_name(factors->view.dtype),
-                    tni_shape_text(factors->view.rank, factors->sizes, text), factors->device->name,
-                    tn_dtype_name(dtype), (long long)n, self->device->name);
+    return tni_fail(
+        TN_ERR_SHAPE, "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,
+        n == 1 ? "lr" : "factors", tn_dtype_name(factors->view.dtype), TNI_SHAPE_OF(factors),
+        factors->device->name, tn_dtype_name(dtype), (long long)n, self->device->name);
 }
 
 /* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay,
@@ -104,11 +100,9 @@ static tn_status sgd(tni_temps *temps, tn_tensor *const *t, tni_factor lr, const
 tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[3] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]),
                        tni_arg_tensor(&args[2])};
-    tn_status status = check_shapes("tn_fused_sgd_", t, 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes("tn_fused_sgd_", t, 3));
     tni_temps tmp = {0};
-    status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
+    tn_status status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
     if (status == TN_ERR_UNSUPPORTED)
         return sgd(&tmp, t, (tni_factor){.now = args[3].v.f64}, &args[4]);
     tni_temps_finish(&tmp);
@@ -120,11 +114,8 @@ tn_status tni_run_fused_sgd_from_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[3] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]),
                        tni_arg_tensor(&args[2])},
               *lr = tni_arg_tensor(&args[3]);
-    tn_status status = check_shapes("tn_fused_sgd_from_", t, 3);
-    if (status == TN_OK)
-        status = check_factors("tn_fused_sgd_from_", lr, t[0], 1);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes("tn_fused_sgd_from_", t, 3));
+    TNI_TRY(check_factors("tn_fused_sgd_from_", lr, t[0], 1));
     tni_temps tmp = {0};
     return sgd(&tmp, t, tni_factor_later(&tmp, lr, 0), &args[4]);
 }
@@ -162,14 +153,12 @@ void tni_adamw_factors(double lr, double beta1, double beta2, double weight_deca
 tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[4] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]),
                        tni_arg_tensor(&args[3])};
-    tn_status status = check_shapes("tn_fused_adamw_", t, 4);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes("tn_fused_adamw_", t, 4));
     if (args[9].v.i64 < 1)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
                         (long long)args[9].v.i64);
     tni_temps tmp = {0};
-    status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &tmp);
+    tn_status status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &tmp);
     if (status != TN_ERR_UNSUPPORTED) {
         tni_temps_finish(&tmp);
         return status;
@@ -185,11 +174,8 @@ tn_status tni_run_fused_adamw_from_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[4] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]),
                        tni_arg_tensor(&args[3])},
               *factors = tni_arg_tensor(&args[4]);
-    tn_status status = check_shapes("tn_fused_adamw_from_", t, 4);
-    if (status == TN_OK)
-        status = check_factors("tn_fused_adamw_from_", factors, t[0], 3);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_shapes("tn_fused_adamw_from_", t, 4));
+    TNI_TRY(check_factors("tn_fused_adamw_from_", factors, t[0], 3));
     tni_temps tmp = {0};
     adamw_factors f = {tni_factor_later(&tmp, factors, 0), tni_factor_later(&tmp, factors, 1),
                        tni_factor_later(&tmp, factors, 2)};

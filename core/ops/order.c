@@ -78,7 +78,7 @@ static tn_tensor *middle(tni_temps *tmp, const sorted *s, bool skip) {
     return at;
 }
 
-static tn_status median_dim(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
+tn_status tni_run_medians_dim(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_temps tmp = {0};
     sorted s;
@@ -87,15 +87,7 @@ static tn_status median_dim(const char *call, const tn_cell *args, tn_cell *rets
     return take(&tmp, &s, self, middle(&tmp, &s, skip), args[2].v.boolean, rets);
 }
 
-tn_status tni_run_median_dim(const tn_cell *args, tn_cell *rets) {
-    return median_dim("tn_median_dim", args, rets, false);
-}
-
-tn_status tni_run_nanmedian_dim(const tn_cell *args, tn_cell *rets) {
-    return median_dim("tn_nanmedian_dim", args, rets, true);
-}
-
-static tn_status median(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
+tn_status tni_run_medians(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_temps tmp = {0};
     sorted s;
@@ -110,14 +102,6 @@ static tn_status median(const char *call, const tn_cell *args, tn_cell *rets, bo
     tn_tensor *at = middle(&tmp, &s, skip);
     tn_tensor *value = at ? tni_own(&tmp, tni_gather(s.values, 0, at)) : NULL;
     return tni_temps_return(&tmp, tni_own(&tmp, tni_squeeze_dim(value, 0)), rets);
-}
-
-tn_status tni_run_median(const tn_cell *args, tn_cell *rets) {
-    return median("tn_median", args, rets, false);
-}
-
-tn_status tni_run_nanmedian(const tn_cell *args, tn_cell *rets) {
-    return median("tn_nanmedian", args, rets, true);
 }
 
 /* kthvalue(self, k, dim, keepdim): the k-th smallest, counted from 1; NaNs are the largest */
@@ -227,14 +211,15 @@ static tn_status quantile(const char *call, const tn_cell *args, tn_tensor *q, t
     return tni_temps_return(&tmp, tni_own(&tmp, tni_reshape(y, tn_ints_of(sizes, n))), rets);
 }
 
-static tn_status quantile_of(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
+tn_status tni_run_quantiles(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *q = tni_arg_tensor(&args[1]);
     if (check_quantile(call, self, q) != TN_OK)
         return tni_failed();
     return quantile(call, args, q, rets, skip);
 }
 
-static tn_status quantile_scalar(const char *call, const tn_cell *args, tn_cell *rets, bool skip) {
+tn_status tni_run_quantiles_scalar(const char *call, const tn_cell *args, tn_cell *rets,
+                                   bool skip) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double q = args[1].v.f64;
     if (check_quantile(call, self, NULL) != TN_OK)
@@ -247,35 +232,4 @@ static tn_status quantile_scalar(const char *call, const tn_cell *args, tn_cell 
     tn_status status = quantile(call, args, one, rets, skip);
     tni_temps_finish(&tmp);
     return status;
-}
-
-tn_status tni_run_quantile(const tn_cell *args, tn_cell *rets) {
-    return quantile_of("tn_quantile", args, rets, false);
-}
-
-tn_status tni_run_nanquantile(const tn_cell *args, tn_cell *rets) {
-    return quantile_of("tn_nanquantile", args, rets, true);
-}
-
-tn_status tni_run_quantile_scalar(const tn_cell *args, tn_cell *rets) {
-    return quantile_scalar("tn_quantile_scalar", args, rets, false);
-}
-
-tn_status tni_run_nanquantile_scalar(const tn_cell *args, tn_cell *rets) {
-    return quantile_scalar("tn_nanquantile_scalar", args, rets, true);
-}
-
-/* ---- derivatives ------------------------------------------------------------------------- */
-
-/* The elements that equal the median share its gradient evenly; so do NaNs. */
-tn_tensor *tni_median_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *result) {
-    if (!grad || !self || !result)
-        return NULL;
-    tni_temps tmp = {0};
-    tn_tensor *hit = tni_own(&tmp, tni_eq(self, result));
-    tn_tensor *nan = tni_own(
-        &tmp, tni_bitwise_and(tni_own(&tmp, tni_isnan(self)), tni_own(&tmp, tni_isnan(result))));
-    hit = tni_own(&tmp, tni_bitwise_or(hit, nan));
-    tn_tensor *share = tni_own(&tmp, tni_div(grad, tni_own(&tmp, tni_sum(hit, TN_DTYPE_NONE))));
-    return tni_temps_keep(&tmp, tni_own(&tmp, tni_where_scalarother(hit, share, tn_int(0))));
 }

@@ -104,7 +104,6 @@ tn_status tni_run_repeat(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints repeats = tni_arg_ints(&args[1]);
     int64_t lead = repeats.n - self->view.rank, sizes[TN_MAX_RANK], total[TN_MAX_RANK], numel;
-    char text[2][TNI_SHAPE_TEXT];
     if (lead < 0 || repeats.n > TN_MAX_RANK)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_repeat: repeats has %lld values; it must have at least one for each of "
@@ -115,15 +114,14 @@ tn_status tni_run_repeat(const tn_cell *args, tn_cell *rets) {
         if (repeats.data[d] < 0)
             return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_repeat: repeats is %s; none may be negative",
-                            tni_shape_text((int32_t)repeats.n, repeats.data, text[0]));
+                            TNI_SHAPE_OF_INTS(repeats));
         sizes[d] = d < lead ? 1 : self->sizes[d - lead];
         fits &= tni_mul_i64(sizes[d], repeats.data[d], &total[d]);
     }
     if (!fits || !tni_numel((int32_t)repeats.n, total, tni_dtype_size(self->view.dtype), &numel))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_repeat: self %s repeated %s has more elements than can be counted",
-                        tni_shape_text(self->view.rank, self->sizes, text[0]),
-                        tni_shape_text((int32_t)repeats.n, repeats.data, text[1]));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF_INTS(repeats));
     tni_temps tmp = {0};
     tn_tensor *x = self;
     /* as many dimensions at once as can be shown as two */
@@ -145,7 +143,6 @@ typedef struct placement {
 } placement;
 
 static tn_status place(const tn_tensor *self, tn_ints pad, placement *p) {
-    char text[TNI_SHAPE_TEXT];
     if (pad.n % 2 || pad.n > 2 * (int64_t)self->view.rank)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_constant_pad_nd: pad has %lld values; it has two for each dimension, "
@@ -162,8 +159,7 @@ static tn_status place(const tn_tensor *self, tn_ints pad, placement *p) {
             return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_constant_pad_nd: pad (%lld, %lld) crops more of dimension %d than "
                             "self %s has",
-                            (long long)low, (long long)high, d,
-                            tni_shape_text(self->view.rank, self->sizes, text));
+                            (long long)low, (long long)high, d, TNI_SHAPE_OF(self));
         p->from[d] = low < 0 ? -low : 0;
         p->to[d] = low > 0 ? low : 0;
         p->length[d] = rest;
@@ -172,8 +168,7 @@ static tn_status place(const tn_tensor *self, tn_ints pad, placement *p) {
             return tni_fail(TN_ERR_SHAPE,
                             "tn_constant_pad_nd: pad (%lld, %lld) makes dimension %d of self %s "
                             "longer than can be counted",
-                            (long long)low, (long long)high, d,
-                            tni_shape_text(self->view.rank, self->sizes, text));
+                            (long long)low, (long long)high, d, TNI_SHAPE_OF(self));
     }
     return TN_OK;
 }
@@ -191,9 +186,7 @@ static tn_tensor *part(tn_tensor *t, const int64_t *start, const int64_t *length
 tn_status tni_run_constant_pad_nd(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     placement p;
-    tn_status status = place(self, tni_arg_ints(&args[1]), &p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(place(self, tni_arg_ints(&args[1]), &p));
     tni_temps tmp = {0};
     tn_tensor *out =
         tni_own(&tmp, tni_tensor_new(self->device, self->view.dtype, self->view.rank, p.sizes));
@@ -240,14 +233,13 @@ static tn_status check_pad(const char *call, const tn_tensor *self, tn_ints padd
                                          "[N, C, D, H, W] or [C, D, H, W]"};
     int64_t limit = INT64_C(1) << 60; /* so that places do not overflow */
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == n_dims + 1 || rank == n_dims + 2;
     for (int32_t d = rank == n_dims + 2; fits && d < rank; d++)
         fits = self->sizes[d] > 0;
     if (!fits)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: self must be %s, where N alone may be 0, but has shape %s", call,
-                        shapes[n_dims - 1], tni_shape_text(rank, self->sizes, text));
+                        shapes[n_dims - 1], TNI_SHAPE_OF_SIZES(rank, self->sizes));
     if (padding.n != 2 * (int64_t)n_dims)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: padding has %lld values; it must have %d, two for each dimension from "
@@ -269,20 +261,19 @@ static tn_status check_pad(const char *call, const tn_tensor *self, tn_ints padd
                             "%s: padding (%lld, %lld) leaves nothing of dimension %d of self %s, "
                             "or makes it longer than can be counted",
                             call, (long long)low, (long long)high, rank - 1 - k,
-                            tni_shape_text(rank, self->sizes, text));
+                            TNI_SHAPE_OF_SIZES(rank, self->sizes));
     }
     return TN_OK;
 }
 
 /* (self, padding) over the last n_dims dimensions */
-static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *rets, int32_t n_dims,
-                              bool reflects) {
+tn_status tni_run_pad_with_own(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims,
+                               bool reflects) {
+    int32_t n_dims = (int32_t)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     tn_ints padding = tni_arg_ints(&args[1]);
     int64_t out[3], total = 0;
-    tn_status status = check_pad(call, self, padding, n_dims, reflects, out);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_pad(call, self, padding, n_dims, reflects, out));
     bool counts = true;
     for (int32_t k = 0; k < n_dims; k++)
         counts &= tni_add_i64(total, out[k], &total);
@@ -306,28 +297,4 @@ static tn_status pad_with_own(const char *call, const tn_cell *args, tn_cell *re
         x = tni_then(&tmp, tni_index_select(x, self->view.rank - 1 - k, along), x);
     }
     return return_fresh(&tmp, places ? x : NULL, self, rets);
-}
-
-tn_status tni_run_reflection_pad1d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad1d", args, rets, 1, true);
-}
-
-tn_status tni_run_reflection_pad2d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad2d", args, rets, 2, true);
-}
-
-tn_status tni_run_reflection_pad3d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_reflection_pad3d", args, rets, 3, true);
-}
-
-tn_status tni_run_replication_pad1d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad1d", args, rets, 1, false);
-}
-
-tn_status tni_run_replication_pad2d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad2d", args, rets, 2, false);
-}
-
-tn_status tni_run_replication_pad3d(const tn_cell *args, tn_cell *rets) {
-    return pad_with_own("tn_replication_pad3d", args, rets, 3, false);
 }

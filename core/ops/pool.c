@@ -35,12 +35,10 @@ static tn_status check_seen(const tni_window *w, const char *call) {
  * describe; dilation NULL: 1. */
 static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const tn_cell *options,
                            const tn_cell *dilation, bool ceil_mode) {
-    if (sizes.n != 3 && sizes.n != 4) {
-        char text[TNI_SHAPE_TEXT];
+    if (sizes.n != 3 && sizes.n != 4)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: the input must be [N, C, H, W] or [C, H, W], but has shape %s", call,
-                        tni_shape_text((int32_t)sizes.n, sizes.data, text));
-    }
+                        TNI_SHAPE_OF_INTS(sizes));
     w->n = sizes.n == 4 ? sizes.data[0] : 1;
     w->c = sizes.data[sizes.n - 3];
     memcpy(w->in, sizes.data + sizes.n - 2, sizeof w->in);
@@ -109,68 +107,54 @@ static tn_status check_sizes(const char *call, const char *name, const tn_tensor
                              tn_ints expected) {
     if (tni_has_shape(t, (int32_t)expected.n, expected.data))
         return TN_OK;
-    char text[2][TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s has shape %s, but must have %s", call, name,
-                    tni_shape_text(t->view.rank, t->sizes, text[0]),
-                    tni_shape_text((int32_t)expected.n, expected.data, text[1]));
+                    TNI_SHAPE_OF(t), TNI_SHAPE_OF_INTS(expected));
 }
 
 /* max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) */
 tn_status tni_infer_max_pool2d(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
-    tn_status status = pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, &b->args[4],
-                                 b->args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, &b->args[4],
+                      b->args[5].v.boolean));
     for (uint32_t i = 0; i < 2; i++)
         set_out(b, i, &w, self->view.rank, w.out);
-    status =
-        tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding, w.dilation}, 4);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(
+        tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding, w.dilation}, 4));
+    return lift_arg(b, 0);
 }
 
 /* max_pool2d_backward(grad_output, indices, input_size) */
 tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *indices = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
-    tn_status status = check_sizes(b->info->call, "indices", indices, tni_sizes(grad));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_sizes(b->info->call, "indices", indices, tni_sizes(grad)));
     int64_t rank = grad->view.rank, lead = rank - 2;
     if ((rank != 3 && rank != 4) || sizes.n != rank ||
-        memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0) {
-        char text[2][TNI_SHAPE_TEXT];
+        memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0)
         return tni_build_fail(b, TN_ERR_SHAPE,
                               "grad_output of shape %s and input_size %s do not fit; both are "
                               "[N, C, H, W] with the same N and C, or [C, H, W]",
-                              tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                              tni_shape_text((int32_t)sizes.n, sizes.data, text[1]));
-    }
+                              TNI_SHAPE_OF(grad), TNI_SHAPE_OF_INTS(sizes));
     tni_window w = {.n = rank == 4 ? sizes.data[0] : 1, .c = sizes.data[rank - 3]};
     set_out(b, 0, &w, rank, sizes.data + lead);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     int64_t list[4];
-    status = tni_build_list(b, 2, planes(&w, 4, sizes.data + lead, list));
-    if (status == TN_OK)
-        status = lift_arg(b, 0);
-    return status == TN_OK ? lift_arg(b, 1) : status;
+    TNI_TRY(tni_build_list(b, 2, planes(&w, 4, sizes.data + lead, list)));
+    TNI_TRY(lift_arg(b, 0));
+    return lift_arg(b, 1);
 }
 
 /* avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
 tn_status tni_infer_avg_pool2d(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
-    tn_status status =
-        pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean);
-    if (status == TN_OK)
-        status = check_divisor(b, 6);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean));
+    TNI_TRY(check_divisor(b, 6));
     set_out(b, 0, &w, self->view.rank, w.out);
-    status = tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3));
+    return lift_arg(b, 0);
 }
 
 /* avg_pool2d_backward(grad_output, input_size, kernel_size, stride, padding, ceil_mode, ...) */
@@ -178,21 +162,15 @@ tn_status tni_infer_avg_pool2d_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0);
     tn_ints sizes = tni_arg_ints(&b->args[1]);
     tni_window w;
-    tn_status status = pool_init(&w, b->info->call, sizes, b->args + 2, NULL, b->args[5].v.boolean);
-    if (status == TN_OK)
-        status = check_divisor(b, 7);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, b->info->call, sizes, b->args + 2, NULL, b->args[5].v.boolean));
+    TNI_TRY(check_divisor(b, 7));
     int64_t expected[4];
-    status = check_sizes(b->info->call, "grad_output", grad, planes(&w, sizes.n, w.out, expected));
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_sizes(b->info->call, "grad_output", grad, planes(&w, sizes.n, w.out, expected)));
     set_out(b, 0, &w, sizes.n, w.in);
     int64_t list[4];
-    status = tni_build_list(b, 1, planes(&w, 4, w.in, list));
-    if (status == TN_OK)
-        status = tni_window_args(b, 2, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
-    return status == TN_OK ? lift_arg(b, 0) : status;
+    TNI_TRY(tni_build_list(b, 1, planes(&w, 4, w.in, list)));
+    TNI_TRY(tni_window_args(b, 2, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3));
+    return lift_arg(b, 0);
 }
 
 /* ---- maxima ------------------------------------------------------------------------------ */
@@ -257,10 +235,7 @@ static tn_tensor *windows_of(tni_temps *tmp, const tni_window *w, tn_tensor *sel
 tn_status tni_run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean));
     int64_t out[4], rank = self->view.rank;
     tn_ints out_sizes = planes(&w, rank, w.out, out);
     tni_temps tmp = {0};
@@ -314,18 +289,6 @@ tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_view(x, tni_sizes(indices))));
 }
 
-/* max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode) */
-tn_status tni_run_max_pool2d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *values, *indices;
-    tn_status status = tni_max_pool2d_with_indices(
-        tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]), tni_arg_ints(&args[2]),
-        tni_arg_ints(&args[3]), tni_arg_ints(&args[4]), args[5].v.boolean, &values, &indices);
-    if (status != TN_OK)
-        return status;
-    tni_drop(indices);
-    return tni_return(rets, values);
-}
-
 /* ---- means ------------------------------------------------------------------------------- */
 
 /* How many elements of a window that starts at `start` count. */
@@ -374,10 +337,7 @@ static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_
 tn_status tni_run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean));
     int64_t out[4];
     tni_temps tmp = {0};
     tn_tensor *windows = windows_of(&tmp, &w, self, tn_int(0));
@@ -393,10 +353,7 @@ tn_status tni_run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]);
     tn_ints sizes = tni_arg_ints(&args[1]);
     tni_window w;
-    tn_status status =
-        pool_init(&w, "tn_avg_pool2d_backward", sizes, args + 2, NULL, args[5].v.boolean);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(pool_init(&w, "tn_avg_pool2d_backward", sizes, args + 2, NULL, args[5].v.boolean));
     int64_t in[4];
     tni_temps tmp = {0};
     tn_tensor *dense = tni_own(&tmp, tni_contiguous_data(grad));

@@ -16,9 +16,8 @@
 static tn_tensor *lines(tni_temps *tmp, tn_tensor *self, const char *call) {
     if (self->view.rank == 2 || self->view.rank == 3)
         return tni_own(tmp, tni_unsqueeze(self, -2));
-    char text[TNI_SHAPE_TEXT];
     tni_fail(TN_ERR_SHAPE, "%s: the input must be [N, C, L] or [C, L], but has shape %s", call,
-             tni_shape_text(self->view.rank, self->sizes, text));
+             TNI_SHAPE_OF(self));
     return NULL;
 }
 
@@ -51,7 +50,8 @@ tn_status tni_run_avg_pool1d(const tn_cell *args, tn_cell *rets) {
 }
 
 /* max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) */
-static tn_status max_pool1d(const tn_cell *args, const char *call, uint32_t n, tn_cell *rets) {
+tn_status tni_run_max_pools1d(const char *call, const tn_cell *args, tn_cell *rets,
+                              bool with_indices) {
     int64_t o[4][2];
     tn_tensor *pooled[2] = {NULL, NULL};
     tni_temps tmp = {0};
@@ -62,15 +62,7 @@ static tn_status max_pool1d(const tn_cell *args, const char *call, uint32_t n, t
                                     &pooled[0], &pooled[1]) == TN_OK)
         for (uint32_t i = 0; i < 2; i++)
             pooled[i] = tni_own(&tmp, tni_squeeze_dim(tni_own(&tmp, pooled[i]), -2));
-    return tni_temps_return_many(&tmp, pooled, n, rets);
-}
-
-tn_status tni_run_max_pool1d_with_indices(const tn_cell *args, tn_cell *rets) {
-    return max_pool1d(args, "tn_max_pool1d_with_indices", 2, rets);
-}
-
-tn_status tni_run_max_pool1d(const tn_cell *args, tn_cell *rets) {
-    return max_pool1d(args, "tn_max_pool1d", 1, rets);
+    return tni_temps_return_many(&tmp, pooled, with_indices ? 2 : 1, rets);
 }
 
 /* ---- three dimensions -------------------------------------------------------------------- */
@@ -85,7 +77,6 @@ typedef struct volume {
 static bool volume_init(volume *v, const tn_cell *args, const tn_cell *dilation, const char *call) {
     const tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == 4 || rank == 5;
     for (int32_t d = rank == 5; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -93,7 +84,7 @@ static bool volume_init(volume *v, const tn_cell *args, const tn_cell *dilation,
         tni_fail(TN_ERR_SHAPE,
                  "%s: the input must be [N, C, D, H, W] or [C, D, H, W] with none of them 0 but N, "
                  "but has shape %s",
-                 call, tni_shape_text(rank, self->sizes, text));
+                 call, TNI_SHAPE_OF_SIZES(rank, self->sizes));
         return false;
     }
     v->lead = tn_ints_of(self->sizes, rank - 3);
@@ -168,7 +159,8 @@ static tn_tensor *whole_places(const volume *v, tni_temps *tmp, tn_tensor *withi
 }
 
 /* max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) */
-static tn_status max_pool3d(const tn_cell *args, const char *call, uint32_t n, tn_cell *rets) {
+tn_status tni_run_max_pools3d(const char *call, const tn_cell *args, tn_cell *rets,
+                              bool with_indices) {
     volume v;
     if (!volume_init(&v, args, &args[4], call))
         return tni_failed();
@@ -187,19 +179,11 @@ static tn_status max_pool3d(const tn_cell *args, const char *call, uint32_t n, t
             tni_own(&tmp, x);
             tni_own(&tmp, at);
             results[0] = result(&v, &tmp, x, first);
-            if (n > 1)
+            if (with_indices)
                 results[1] = result(&v, &tmp, whole_places(&v, &tmp, within, at), first);
         }
     }
-    return tni_temps_return_many(&tmp, results, n, rets);
-}
-
-tn_status tni_run_max_pool3d_with_indices(const tn_cell *args, tn_cell *rets) {
-    return max_pool3d(args, "tn_max_pool3d_with_indices", 2, rets);
-}
-
-tn_status tni_run_max_pool3d(const tn_cell *args, tn_cell *rets) {
-    return max_pool3d(args, "tn_max_pool3d", 1, rets);
+    return tni_temps_return_many(&tmp, results, with_indices ? 2 : 1, rets);
 }
 
 /* ---- to sizes that are given ------------------------------------------------------------- */
@@ -300,10 +284,11 @@ static bool adaptive_max(tni_temps *tmp, tn_tensor *self, const int64_t size[2],
 }
 
 /* adaptive_max_pool of n dimensions (self, output_size) */
-static tn_status adaptive_max_pool(const tn_cell *args, int n, const char *call, tn_cell *rets) {
+tn_status tni_run_adaptive_max_pool(const char *call, const tn_cell *args, tn_cell *rets,
+                                    int64_t dims) {
+    int n = (int)dims;
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2] = {NULL, NULL};
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == n + 1 || rank == n + 2;
     for (int32_t d = rank == n + 2; d < rank && fits; d++)
         fits = self->sizes[d] > 0;
@@ -311,7 +296,7 @@ static tn_status adaptive_max_pool(const tn_cell *args, int n, const char *call,
         return tni_fail(TN_ERR_SHAPE,
                         "%s: the input must be %s with none of them 0 but N, but has shape %s",
                         call, n == 2 ? "[N, C, H, W] or [C, H, W]" : "[N, C, L] or [C, L]",
-                        tni_shape_text(rank, self->sizes, text));
+                        TNI_SHAPE_OF_SIZES(rank, self->sizes));
     if (!tni_is_float(self->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(self->view.dtype));
@@ -324,12 +309,4 @@ static tn_status adaptive_max_pool(const tn_cell *args, int n, const char *call,
         for (int i = 0; i < 2 && n == 1; i++)
             results[i] = tni_own(&tmp, tni_squeeze_dim(results[i], -2));
     return tni_temps_return_many(&tmp, results, 2, rets);
-}
-
-tn_status tni_run_adaptive_max_pool1d(const tn_cell *args, tn_cell *rets) {
-    return adaptive_max_pool(args, 1, "tn_adaptive_max_pool1d", rets);
-}
-
-tn_status tni_run_adaptive_max_pool2d(const tn_cell *args, tn_cell *rets) {
-    return adaptive_max_pool(args, 2, "tn_adaptive_max_pool2d", rets);
 }

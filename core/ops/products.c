@@ -4,17 +4,6 @@
 
 #include <string.h>
 
-typedef struct pair_texts {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-} pair_texts;
-
-static pair_texts texts_of(const tn_tensor *x, const tn_tensor *y) {
-    pair_texts t;
-    tni_shape_text(x->view.rank, x->sizes, t.a);
-    tni_shape_text(y->view.rank, y->sizes, t.b);
-    return t;
-}
-
 /* ---- sums over dimensions of both -------------------------------------------------------- */
 
 /* x as a matrix: dimensions `dims` as the rows when `first`, else as the columns, in their order;
@@ -63,12 +52,12 @@ static tn_status contract(const char *call, tn_tensor *x, tn_tensor *y, tn_ints 
         if (n == m)
             continue;
         if (n != 1 && m != 1) {
-            pair_texts t = texts_of(x, y);
             tni_temps_finish(&tmp);
             return tni_fail(TN_ERR_SHAPE,
                             "%s: dimension %lld of self %s and dimension %lld of other %s are "
                             "summed over together, so they must be of one size, or of size 1",
-                            call, (long long)a[i], t.a, (long long)b[i], t.b);
+                            call, (long long)a[i], TNI_SHAPE_OF(x), (long long)b[i],
+                            TNI_SHAPE_OF(y));
         }
         if (n == 1)
             y = tni_own(&tmp, tni_sum_dim(y, TN_SHAPE(b[i]), true, y->view.dtype));
@@ -99,12 +88,10 @@ tn_status tni_run_inner(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
     if (x->view.rank == 0 || y->view.rank == 0)
         return tni_return(rets, tni_mul(x, y));
-    if (x->sizes[x->view.rank - 1] != y->sizes[y->view.rank - 1]) {
-        pair_texts t = texts_of(x, y);
+    if (x->sizes[x->view.rank - 1] != y->sizes[y->view.rank - 1])
         return tni_fail(TN_ERR_SHAPE,
-                        "tn_inner: self %s and other %s must have last dimensions of one size", t.a,
-                        t.b);
-    }
+                        "tn_inner: self %s and other %s must have last dimensions of one size",
+                        TNI_SHAPE_OF(x), TNI_SHAPE_OF(y));
     return contract("tn_inner", x, y, TN_SHAPE(-1), TN_SHAPE(-1), rets);
 }
 
@@ -122,13 +109,11 @@ tn_status tni_run_kron(const tn_cell *args, tn_cell *rets) {
         a[2 * d] = n[d] = dx < 0 ? 1 : x->sizes[dx];
         b[2 * d + 1] = m[d] = dy < 0 ? 1 : y->sizes[dy];
         a[2 * d + 1] = b[2 * d] = 1;
-        if (!tni_mul_i64(n[d], m[d], &sizes[d])) {
-            pair_texts t = texts_of(x, y);
+        if (!tni_mul_i64(n[d], m[d], &sizes[d]))
             return tni_fail(TN_ERR_SHAPE,
                             "tn_kron: the product of shapes %s and %s has more elements than can "
                             "be counted",
-                            t.a, t.b);
-        }
+                            TNI_SHAPE_OF(x), TNI_SHAPE_OF(y));
     }
     tni_temps tmp = {0};
     tn_ints all = tn_ints_of(sizes, rank);
@@ -154,13 +139,11 @@ static tn_status cross(const char *call, tn_tensor *x, tn_tensor *y, int64_t dim
     int32_t rank = x->view.rank, dim = tni_wrap_dim(dim_arg, rank, call);
     if (dim < 0)
         return tni_failed();
-    if (rank == 0 || y->view.rank != rank || x->sizes[dim] != 3 || y->sizes[dim] != 3) {
-        pair_texts t = texts_of(x, y);
+    if (rank == 0 || y->view.rank != rank || x->sizes[dim] != 3 || y->sizes[dim] != 3)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: self %s and other %s must have as many dimensions, and 3 elements "
                         "along dimension %d",
-                        call, t.a, t.b, dim);
-    }
+                        call, TNI_SHAPE_OF(x), TNI_SHAPE_OF(y), dim);
     tni_temps tmp = {0};
     tn_ints dims = TN_SHAPE(dim);
     tn_tensor *x1 = tni_own(&tmp, tni_roll(x, TN_SHAPE(-1), dims));

@@ -36,11 +36,10 @@ tn_status tni_infer_random_bits(tni_build *b) {
 /* random_bits_from(size, state, offset, dtype) */
 tn_status tni_infer_random_bits_from(tni_build *b) {
     const tn_tensor *state = tni_build_tensor(b, 1);
-    char text[TNI_SHAPE_TEXT];
     if (state->view.dtype != TN_I64 || state->view.rank != 1 || state->view.numel != 2)
-        return tni_build_fail(
-            b, TN_ERR_SHAPE, "state is %s of %s; it must be i64 of [2]: seed and offset",
-            tn_dtype_name(state->view.dtype), tni_shape_text(state->view.rank, state->sizes, text));
+        return tni_build_fail(b, TN_ERR_SHAPE,
+                              "state is %s of %s; it must be i64 of [2]: seed and offset",
+                              tn_dtype_name(state->view.dtype), TNI_SHAPE_OF(state));
     return infer_words(b);
 }
 
@@ -78,13 +77,12 @@ static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, 
 /* Fresh words for `size`, from the device's generator. */
 static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
-    char text[TNI_SHAPE_TEXT];
     if ((uint64_t)size.n > TN_MAX_RANK)
         return tni_fail_null(TN_ERR_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld",
                              call, TN_MAX_RANK, (long long)size.n);
     if (!tni_numel((int32_t)size.n, size.data, 8, &numel))
         return tni_fail_null(TN_ERR_SHAPE, "%s: size %s is negative or too large", call,
-                             tni_shape_text((int32_t)size.n, size.data, text));
+                             TNI_SHAPE_OF_INTS(size));
     uint64_t seed, offset, n_words = (uint64_t)numel * (dtype == TN_I64 ? 2 : 1);
     if (tni_capturing && tni_capturing->device == device)
         return draw_captured(call, size, dtype, n_words);
@@ -150,23 +148,16 @@ tn_status tni_run_randn(const tn_cell *args, tn_cell *rets) {
 }
 
 /* self, dtype, device: what is left out is self's */
-static tn_status made_like(const char *call, const tn_cell *args, tn_cell *rets,
-                           tn_tensor *(*make)(const char *, tn_ints, tn_dtype, tni_device *)) {
+tn_status tni_run_made_like(const char *call, const tn_cell *args, tn_cell *rets, bool is_normal) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
     tn_device where = tni_arg_device(&args[2]);
     tni_device *device = where.type == 0 ? self->device : tni_device_get(where);
     if (dtype == TN_DTYPE_NONE)
         dtype = self->view.dtype;
-    return tni_return(rets, device ? make(call, tni_sizes(self), dtype, device) : NULL);
-}
-
-tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
-    return made_like("tn_rand_like", args, rets, uniform);
-}
-
-tn_status tni_run_randn_like(const tn_cell *args, tn_cell *rets) {
-    return made_like("tn_randn_like", args, rets, normal);
+    if (!device)
+        return tni_failed();
+    return tni_return(rets, (is_normal ? normal : uniform)(call, tni_sizes(self), dtype, device));
 }
 
 static bool holds(tn_dtype dtype, int64_t value) {
@@ -314,9 +305,7 @@ static tn_tensor *dropped(tni_temps *tmp, tn_tensor *input, tn_tensor *mask, dou
 tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
-    tn_status status = check_dropout("tn_dropout", p);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_dropout("tn_dropout", p));
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
     tni_temps tmp = {0};

@@ -81,37 +81,13 @@ tn_status tni_run_unflatten_int(const tn_cell *args, tn_cell *rets) {
         sizes[open] = fits ? self->sizes[dim] / known : 0;
         known *= fits ? sizes[open] : 1;
     }
-    if (!fits || known != self->sizes[dim]) {
-        char text[TNI_SHAPE_TEXT];
+    if (!fits || known != self->sizes[dim])
         return tni_fail(TN_ERR_SHAPE,
                         "tn_unflatten_int: sizes %s do not multiply to the %lld of dimension %d; "
                         "one may be -1",
-                        tni_shape_text((int32_t)parts.n, parts.data, text),
-                        (long long)self->sizes[dim], dim);
-    }
+                        TNI_SHAPE_OF_INTS(parts), (long long)self->sizes[dim], dim);
     memcpy(sizes + dim + parts.n, self->sizes + dim + 1, (size_t)(rank - dim - 1) * sizeof *sizes);
     return tni_return(rets, tni_view(self, tn_ints_of(sizes, rank + parts.n - 1)));
-}
-
-tn_status tni_run_atleast_1d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, self->view.rank > 0 ? tni_keep(self) : tni_reshape(self, TN_SHAPE(1)));
-}
-
-tn_status tni_run_atleast_2d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.rank == 0)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, 1)));
-    return tni_return(rets, self->view.rank > 1 ? tni_keep(self) : tni_unsqueeze(self, 0));
-}
-
-tn_status tni_run_atleast_3d(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.rank == 0)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, 1, 1)));
-    if (self->view.rank == 1)
-        return tni_return(rets, tni_reshape(self, TN_SHAPE(1, self->sizes[0], 1)));
-    return tni_return(rets, self->view.rank > 2 ? tni_keep(self) : tni_unsqueeze(self, -1));
 }
 
 /* rot90(self, k, dims) */

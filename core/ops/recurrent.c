@@ -9,6 +9,11 @@
 
 typedef enum mode { RNN_TANH, RNN_RELU, LSTM, GRU } mode;
 
+/* As the table names it. */
+static mode mode_of(const char *name) {
+    return *name == 'l' ? LSTM : *name == 'g' ? GRU : *name == 't' ? RNN_TANH : RNN_RELU;
+}
+
 /* How many blocks of [hidden, ...] the weights of a cell have. */
 static int64_t gates_of(mode kind) {
     return kind == LSTM ? 4 : kind == GRU ? 3 : 1;
@@ -49,43 +54,36 @@ static tn_status check_dtype(const char *call, const char *name, const tn_tensor
 
 static tn_status check_sizes(const char *call, const char *name, const tn_tensor *t, tn_dtype dtype,
                              tn_ints sizes) {
-    char text[2][TNI_SHAPE_TEXT];
     if (tni_not_tensor(t))
         return TN_OK;
     if (!tni_has_shape(t, (int32_t)sizes.n, sizes.data))
         return tni_fail(TN_ERR_SHAPE, "%s: %s must have shape %s, but has %s", call, name,
-                        tni_shape_text((int32_t)sizes.n, sizes.data, text[0]),
-                        tni_shape_text(t->view.rank, t->sizes, text[1]));
+                        TNI_SHAPE_OF_INTS(sizes), TNI_SHAPE_OF(t));
     return check_dtype(call, name, t, dtype);
 }
 
 /* Do the weights fit each other and an input of `in` features? */
 static tn_status check_weights(const char *call, mode kind, const weights *w, tn_dtype dtype,
                                int64_t in) {
-    char text[TNI_SHAPE_TEXT];
     int64_t gates = gates_of(kind);
     if (w->w_hh->view.rank != 2 || w->w_hh->sizes[0] % gates != 0)
         return tni_fail(TN_ERR_SHAPE, "%s: w_hh must have shape [%s, state], but has %s", call,
                         gates == 4   ? "4 * hidden"
                         : gates == 3 ? "3 * hidden"
                                      : "hidden",
-                        tni_shape_text(w->w_hh->view.rank, w->w_hh->sizes, text));
+                        TNI_SHAPE_OF(w->w_hh));
     int64_t rows = w->w_hh->sizes[0], hidden = rows / gates, size = w->w_hh->sizes[1];
     if (w->w_hr == TN_NONE && size != hidden)
         return tni_fail(TN_ERR_SHAPE,
                         "%s: w_hh has shape %s, so that there are %lld hidden features, but takes "
                         "a state of %lld",
-                        call, tni_shape_text(2, w->w_hh->sizes, text), (long long)hidden,
+                        call, TNI_SHAPE_OF_SIZES(2, w->w_hh->sizes), (long long)hidden,
                         (long long)size);
-    tn_status status = check_dtype(call, "w_hh", w->w_hh, dtype);
-    if (status == TN_OK)
-        status = check_sizes(call, "w_ih", w->w_ih, dtype, TN_SHAPE(rows, in));
-    if (status == TN_OK)
-        status = check_sizes(call, "b_ih", w->b_ih, dtype, TN_SHAPE(rows));
-    if (status == TN_OK)
-        status = check_sizes(call, "b_hh", w->b_hh, dtype, TN_SHAPE(rows));
-    return status == TN_OK ? check_sizes(call, "w_hr", w->w_hr, dtype, TN_SHAPE(size, hidden))
-                           : status;
+    TNI_TRY(check_dtype(call, "w_hh", w->w_hh, dtype));
+    TNI_TRY(check_sizes(call, "w_ih", w->w_ih, dtype, TN_SHAPE(rows, in)));
+    TNI_TRY(check_sizes(call, "b_ih", w->b_ih, dtype, TN_SHAPE(rows)));
+    TNI_TRY(check_sizes(call, "b_hh", w->b_hh, dtype, TN_SHAPE(rows)));
+    return check_sizes(call, "w_hr", w->w_hr, dtype, TN_SHAPE(size, hidden));
 }
 
 /* The same weights, of halves in f32. */
@@ -163,23 +161,21 @@ static state step(tni_temps *tmp, mode kind, const weights *w, tn_tensor *x, sta
 
 static tn_status check_cell(const char *call, mode kind, const tn_tensor *input, const weights *w,
                             state s) {
-    char text[TNI_SHAPE_TEXT];
     if (input->view.rank != 2)
         return tni_fail(TN_ERR_SHAPE, "%s: input must be [N, features], but has shape %s", call,
-                        tni_shape_text(input->view.rank, input->sizes, text));
+                        TNI_SHAPE_OF(input));
     tn_dtype dtype = input->view.dtype;
-    tn_status status = check_input(call, input);
-    if (status == TN_OK)
-        status = check_weights(call, kind, w, dtype, input->sizes[1]);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_input(call, input));
+    TNI_TRY(check_weights(call, kind, w, dtype, input->sizes[1]));
     tn_ints sizes = TN_SHAPE(input->sizes[0], hidden_of(kind, w));
-    status = check_sizes(call, s.c ? "hx[0]" : "hx", s.h, dtype, sizes);
+    tn_status status = check_sizes(call, s.c ? "hx[0]" : "hx", s.h, dtype, sizes);
     return status == TN_OK && s.c ? check_sizes(call, "hx[1]", s.c, dtype, sizes) : status;
 }
 
 /* NAME_cell(input, hx, w_ih, w_hh, b_ih, b_hh) */
-static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_cell(const char *call, const tn_cell *args, tn_cell *rets,
+                       const char *kind_name) {
+    mode kind = mode_of(kind_name);
     uint32_t n;
     tn_tensor *input = tni_arg_tensor(&args[0]), *const *hx = tni_arg_tensors(&args[1], &n);
     weights w = {.w_ih = tni_arg_tensor(&args[2]),
@@ -192,9 +188,7 @@ static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_c
                         "%s: hx must be two tensors, the state h and the cell c, but has %u", call,
                         n);
     state s = {hx[0], kind == LSTM ? hx[1] : NULL};
-    tn_status status = check_cell(call, kind, input, &w, s);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_cell(call, kind, input, &w, s));
     tni_temps tmp = {0};
     w = widened(&tmp, w);
     s.h = tni_widened(&tmp, s.h);
@@ -202,22 +196,6 @@ static tn_status run_cell(const char *call, mode kind, const tn_cell *args, tn_c
     s = step(&tmp, kind, &w, of_input(&tmp, kind, &w, tni_widened(&tmp, input)), s);
     tn_tensor *results[2] = {narrowed(&tmp, s.h, input), narrowed(&tmp, s.c, input)};
     return tni_temps_return_many(&tmp, results, kind == LSTM ? 2 : 1, rets);
-}
-
-tn_status tni_run_rnn_tanh_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_rnn_tanh_cell", RNN_TANH, args, rets);
-}
-
-tn_status tni_run_rnn_relu_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_rnn_relu_cell", RNN_RELU, args, rets);
-}
-
-tn_status tni_run_lstm_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_lstm_cell", LSTM, args, rets);
-}
-
-tn_status tni_run_gru_cell(const tn_cell *args, tn_cell *rets) {
-    return run_cell("tn_gru_cell", GRU, args, rets);
 }
 
 /* ---- layers ------------------------------------------------------------------------------ */
@@ -237,7 +215,6 @@ typedef struct layers {
  * batch_first) */
 static tn_status read_layers(layers *l, const tn_cell *args) {
     uint32_t n_hx, n_params;
-    char text[TNI_SHAPE_TEXT];
     tn_tensor *const *hx = tni_arg_tensors(&args[1], &n_hx);
     l->input = tni_arg_tensor(&args[0]);
     l->params = tni_arg_tensors(&args[2], &n_params);
@@ -254,19 +231,19 @@ static tn_status read_layers(layers *l, const tn_cell *args) {
     if (l->input->view.rank != 3)
         return tni_fail(TN_ERR_SHAPE, "%s: input must be %s, but has shape %s", l->call,
                         l->batch_first ? "[N, steps, features]" : "[steps, N, features]",
-                        tni_shape_text(l->input->view.rank, l->input->sizes, text));
+                        TNI_SHAPE_OF(l->input));
     for (int i = 0; i < 2; i++) {
         const tn_tensor *t = i == 0 ? l->s.h : l->s.c;
         if (t && t->view.rank != 3)
             return tni_fail(TN_ERR_SHAPE,
                             "%s: hx must be [layers * directions, N, features], but has shape %s",
-                            l->call, tni_shape_text(t->view.rank, t->sizes, text));
+                            l->call, TNI_SHAPE_OF(t));
     }
     l->steps = l->input->sizes[l->batch_first];
     l->batch = l->input->sizes[!l->batch_first];
     if (l->steps == 0)
         return tni_fail(TN_ERR_SHAPE, "%s: input of shape %s has no step", l->call,
-                        tni_shape_text(3, l->input->sizes, text));
+                        TNI_SHAPE_OF_SIZES(3, l->input->sizes));
     if (!(l->dropout >= 0 && l->dropout <= 1))
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: dropout is %g; it must lie in [0, 1]",
                         l->call, l->dropout);
@@ -354,7 +331,9 @@ static tn_tensor *run_direction(const layers *l, tni_temps *tmp, int64_t at, tn_
 }
 
 /* The results: the last layer's states at all steps, and all layers' last states. */
-static tn_status run_layers(const char *call, mode kind, const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_layers(const char *call, const tn_cell *args, tn_cell *rets,
+                         const char *kind_name) {
+    mode kind = mode_of(kind_name);
     layers l = {.call = call, .kind = kind};
     if (read_layers(&l, args) != TN_OK || check_layers(&l) != TN_OK)
         return tni_failed();
@@ -395,20 +374,4 @@ static tn_status run_layers(const char *call, mode kind, const tn_cell *args, tn
     }
     tni_free(last);
     return tni_temps_return_many(&tmp, results, n_results, rets);
-}
-
-tn_status tni_run_lstm_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_lstm_input", LSTM, args, rets);
-}
-
-tn_status tni_run_gru_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_gru_input", GRU, args, rets);
-}
-
-tn_status tni_run_rnn_tanh_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_rnn_tanh_input", RNN_TANH, args, rets);
-}
-
-tn_status tni_run_rnn_relu_input(const tn_cell *args, tn_cell *rets) {
-    return run_layers("tn_rnn_relu_input", RNN_RELU, args, rets);
 }

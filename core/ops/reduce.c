@@ -48,8 +48,8 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
     if (!tni_reduce_mask(dim, self->view.rank, b->info->call, &mask))
         return tni_failed();
     int64_t list[TN_MAX_RANK];
-    tn_status status = tni_build_list(b, 1, tni_reduce_dims(mask, list));
-    return status == TN_OK ? set_reduced(b, self, mask, keepdim) : status;
+    TNI_TRY(tni_build_list(b, 1, tni_reduce_dims(mask, list)));
+    return set_reduced(b, self, mask, keepdim);
 }
 
 /* sum(self, dim, keepdim, dtype) */
@@ -239,27 +239,13 @@ tn_status tni_run_prod_dim(const tn_cell *args, tn_cell *rets) {
 
 /* ---- extremes ---------------------------------------------------------------------------- */
 
-/* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
- * and bool. */
-tn_status tni_run_amin(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    bool is_float = tni_is_float(self->view.dtype);
-    tni_temps tmp = {0};
-    tn_tensor *x = tni_own(&tmp, is_float ? tni_neg(self) : tni_bitwise_not(self));
-    x = tni_then(&tmp, tni_amax(x, tni_arg_ints(&args[1]), args[2].v.boolean), x);
-    x = tni_then(&tmp, is_float ? tni_neg(x) : tni_bitwise_not(x), x);
-    return tni_temps_return(&tmp, x, rets);
-}
-
 /* The index of the first element of self [.., n, ..] along dim that equals `extreme` (with size 1
  * there); where that is NaN, of the first NaN. n - 1 - the largest of n - 1 - i over the hits. */
 static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bool keepdim) {
     if (!extreme)
         return NULL;
     int32_t rank = self->view.rank;
-    int64_t n = rank ? self->sizes[dim] : 1, shape[TN_MAX_RANK] = {1};
-    for (int32_t d = 0; d < rank; d++)
-        shape[d] = d == dim ? n : 1;
+    int64_t n = rank ? self->sizes[dim] : 1;
     tni_temps tmp = {0};
     tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
     if (tni_is_float(self->view.dtype)) {
@@ -268,14 +254,14 @@ static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bo
     }
     tn_tensor *order = tni_own(
         &tmp, tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id));
-    order = tni_own(&tmp, tni_reshape(order, tn_ints_of(shape, rank)));
+    order = tni_along(&tmp, order, dim, rank);
     tn_tensor *x = tni_own(&tmp, tni_where(hit, order, tni_own(&tmp, tni_zero_of(order))));
     x = tni_then(&tmp, tni_amax(x, TN_SHAPE(dim), keepdim), x);
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1), tn_int(1))));
 }
 
 /* argmax(self, dim, keepdim) from amax, argmin from amin. */
-static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const char *call) {
+tn_status tni_run_arg(const char *call, const tn_cell *args, tn_cell *rets, bool largest) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     bool flat = args[1].tag == TN_CELL_NONE, keepdim = args[2].v.boolean;
     int32_t dim = flat ? 0 : tni_wrap_dim(args[1].v.i64, self->view.rank, call);
@@ -295,24 +281,15 @@ static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const
     return tni_temps_return(&tmp, index, rets);
 }
 
-tn_status tni_run_argmax(const tn_cell *args, tn_cell *rets) {
-    return run_arg(args, rets, true, "tn_argmax");
-}
-
-tn_status tni_run_argmin(const tn_cell *args, tn_cell *rets) {
-    return run_arg(args, rets, false, "tn_argmin");
-}
-
 /* max or min(self, dim, keepdim) -> values, indices: gather passes the gradient to the element
  * found. */
-static tn_status extreme_and_index(const tn_cell *args, tn_cell *rets, const char *call,
-                                   tn_tensor *(*find)(tn_tensor *, int64_t, bool)) {
+tn_status tni_run_extreme_dim(const char *call, const tn_cell *args, tn_cell *rets, bool largest) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (dim < 0)
         return tni_failed();
     tni_temps tmp = {0};
-    results[1] = tni_own(&tmp, find(self, dim, true));
+    results[1] = tni_own(&tmp, largest ? tni_argmax(self, dim, true) : tni_argmin(self, dim, true));
     if (self->view.rank == 0) {
         results[0] = tni_own(&tmp, tni_clone(self));
     } else {
@@ -323,55 +300,31 @@ static tn_status extreme_and_index(const tn_cell *args, tn_cell *rets, const cha
     return tni_temps_return_many(&tmp, results, 2, rets);
 }
 
-tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
-    return extreme_and_index(args, rets, "tn_max_dim", tni_argmax);
-}
-
-tn_status tni_run_min_dim(const tn_cell *args, tn_cell *rets) {
-    return extreme_and_index(args, rets, "tn_min_dim", tni_argmin);
-}
-
 /* any from amax, all from amin; `none` makes the answer for no elements. */
-static tn_status run_truth(const tn_cell *args, tn_cell *rets,
-                           tn_tensor *(*extreme)(tn_tensor *, tn_ints, bool),
-                           tn_tensor *(*none)(tn_ints, tn_dtype, tn_device)) {
+tn_status tni_run_truth(const char *call, const tn_cell *args, tn_cell *rets, bool all) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.numel == 0)
-        return tni_return(rets, none(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
+        return tni_return(rets, tni_full(TN_SCALAR_SHAPE, tn_bool(all), TN_BOOL, self->device->id));
     tni_temps tmp = {0};
     bool is_bool = self->view.dtype == TN_BOOL;
     tn_tensor *x = is_bool ? self : tni_own(&tmp, tni_ne_scalar(self, tn_int(0)));
-    return tni_temps_return(&tmp, tni_own(&tmp, extreme(x, TN_SCALAR_SHAPE, false)), rets);
-}
-
-tn_status tni_run_any(const tn_cell *args, tn_cell *rets) {
-    return run_truth(args, rets, tni_amax, tni_zeros);
-}
-
-tn_status tni_run_all(const tn_cell *args, tn_cell *rets) {
-    return run_truth(args, rets, tni_amin, tni_ones);
+    return tni_temps_return(&tmp,
+                            tni_own(&tmp, all ? tni_amin(x, TN_SCALAR_SHAPE, false)
+                                              : tni_amax(x, TN_SCALAR_SHAPE, false)),
+                            rets);
 }
 
 /* The same over dimensions: the number of truths, or of the others, which is 0 of no elements too. */
-static tn_status run_truth_dim(const tn_cell *args, tn_cell *rets, bool all) {
+tn_status tni_run_truth_dim(const char *call, const tn_cell *args, tn_cell *rets, bool all) {
     tni_temps tmp = {0};
     tn_tensor *self = tni_arg_tensor(&args[0]);
     uint32_t mask;
-    if (!tni_reduce_mask(tni_arg_ints(&args[1]), self->view.rank, all ? "tn_all_dim" : "tn_any_dim",
-                         &mask))
+    if (!tni_reduce_mask(tni_arg_ints(&args[1]), self->view.rank, call, &mask))
         return tni_failed();
     tn_tensor *x = tni_own(&tmp, all ? tni_logical_not(self) : tni_ne_scalar(self, tn_int(0)));
     x = tni_then(&tmp, tni_sum_dim(x, tni_arg_ints(&args[1]), args[2].v.boolean, TN_DTYPE_NONE), x);
     x = tni_then(&tmp, all ? tni_eq_scalar(x, tn_int(0)) : tni_ne_scalar(x, tn_int(0)), x);
     return tni_temps_return(&tmp, x, rets);
-}
-
-tn_status tni_run_any_dim(const tn_cell *args, tn_cell *rets) {
-    return run_truth_dim(args, rets, false);
-}
-
-tn_status tni_run_all_dim(const tn_cell *args, tn_cell *rets) {
-    return run_truth_dim(args, rets, true);
 }
 
 /* x^(1 / p), whose derivative at 0 is 0 and not infinite: norm and std have a minimum there. */

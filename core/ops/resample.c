@@ -55,7 +55,6 @@ tn_status tni_resample_sizes(const char *call, const tn_tensor *self, tn_ints ou
                              int32_t n_dims, int64_t least, int64_t sizes[TN_MAX_RANK]) {
     int32_t rank = self->view.rank;
     int64_t numel;
-    char text[2][TNI_SHAPE_TEXT];
     if (output_size.n != n_dims)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: output_size has %lld values; it must have %d, one for each dimension "
@@ -67,14 +66,14 @@ tn_status tni_resample_sizes(const char *call, const tn_tensor *self, tn_ints ou
         if (output_size.data[k] < least)
             return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "%s: output_size is %s; its values must be at least %lld", call,
-                            tni_shape_text(n_dims, output_size.data, text[0]), (long long)least);
+                            TNI_SHAPE_OF_SIZES(n_dims, output_size.data), (long long)least);
     }
     if (!tni_numel(rank, sizes, (int64_t)sizeof(double), &numel))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: self %s of output_size %s has more elements than can be "
                         "counted",
-                        call, tni_shape_text(rank, self->sizes, text[0]),
-                        tni_shape_text(n_dims, output_size.data, text[1]));
+                        call, TNI_SHAPE_OF_SIZES(rank, self->sizes),
+                        TNI_SHAPE_OF_SIZES(n_dims, output_size.data));
     return TN_OK;
 }
 
@@ -223,12 +222,13 @@ static tn_tensor *along(tni_temps *tmp, const resampling *r, const tap_tables *t
     return sum;
 }
 
-static tn_status upsample(const char *call, const tn_cell *args, tn_cell *rets, resampling r) {
+tn_status tni_run_upsample(const char *call, const tn_cell *args, tn_cell *rets, int64_t dims,
+                           int64_t taps) {
+    resampling r = {.filter = (filter)taps, .n_dims = (int32_t)dims};
     static const char *const shapes[] = {"[N, C, W]", "[N, C, H, W]", "[N, C, D, H, W]"};
     tn_tensor *self = tni_arg_tensor(&args[0]), *x = self;
     int64_t sizes[TN_MAX_RANK];
     int32_t rank = self->view.rank;
-    char text[TNI_SHAPE_TEXT];
     bool fits = rank == r.n_dims + 2;
     for (int32_t d = 1; fits && d < rank; d++)
         fits = self->sizes[d] > 0;
@@ -236,12 +236,10 @@ static tn_status upsample(const char *call, const tn_cell *args, tn_cell *rets, 
         return tni_fail(TN_ERR_SHAPE,
                         "%s: self must be %s, where N alone may be 0, but has shape "
                         "%s",
-                        call, shapes[r.n_dims - 1], tni_shape_text(rank, self->sizes, text));
-    tn_status status = tni_resample_sizes(call, self, tni_arg_ints(&args[1]), r.n_dims, 1, sizes);
-    if (status == TN_OK && r.filter != NEAREST)
-        status = tni_resample_float(call, self);
-    if (status != TN_OK)
-        return status;
+                        call, shapes[r.n_dims - 1], TNI_SHAPE_OF_SIZES(rank, self->sizes));
+    TNI_TRY(tni_resample_sizes(call, self, tni_arg_ints(&args[1]), r.n_dims, 1, sizes));
+    if (r.filter != NEAREST)
+        TNI_TRY(tni_resample_float(call, self));
     uint32_t at = 2;
     r.align_corners = r.filter != NEAREST && args[at++].v.boolean;
     for (int32_t k = 0; k < r.n_dims; k++)
@@ -257,38 +255,4 @@ static tn_status upsample(const char *call, const tn_cell *args, tn_cell *rets, 
 }
 
 /* (self, output_size, scales...) */
-tn_status tni_run_upsample_nearest1d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest1d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 1});
-}
-
-tn_status tni_run_upsample_nearest2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest2d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 2});
-}
-
-tn_status tni_run_upsample_nearest3d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_nearest3d", args, rets,
-                    (resampling){.filter = NEAREST, .n_dims = 3});
-}
-
 /* (self, output_size, align_corners, scales...) */
-tn_status tni_run_upsample_linear1d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_linear1d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 1});
-}
-
-tn_status tni_run_upsample_bilinear2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_bilinear2d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 2});
-}
-
-tn_status tni_run_upsample_trilinear3d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_trilinear3d", args, rets,
-                    (resampling){.filter = LINEAR, .n_dims = 3});
-}
-
-tn_status tni_run_upsample_bicubic2d(const tn_cell *args, tn_cell *rets) {
-    return upsample("tn_upsample_bicubic2d", args, rets,
-                    (resampling){.filter = CUBIC, .n_dims = 2});
-}

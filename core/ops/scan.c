@@ -41,12 +41,10 @@ static tn_tensor *continued(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t s
  * equals the last counts, and a NaN before all others. */
 static tn_tensor *running_places(tn_tensor *self, int32_t dim, bool largest) {
     tni_temps tmp = {0};
-    int64_t n = self->sizes[dim], shape[TN_MAX_RANK];
-    for (int32_t d = 0; d < self->view.rank; d++)
-        shape[d] = d == dim ? n : 1;
+    int64_t n = self->sizes[dim];
     tn_tensor *x = tni_own(&tmp, tni_detach(self));
     tn_tensor *at = tni_own(&tmp, tni_arange(tn_int(n), TN_I64, self->device->id));
-    at = tni_own(&tmp, tni_reshape(at, tn_ints_of(shape, self->view.rank)));
+    at = tni_along(&tmp, at, dim, self->view.rank);
     at = tni_own(&tmp, tni_expand(at, tni_sizes(self)));
     for (int64_t step = 1; step < n && x && at; step *= 2) {
         tni_temps own = {0};
@@ -65,8 +63,8 @@ static tn_tensor *running_places(tn_tensor *self, int32_t dim, bool largest) {
 }
 
 /* cummax(self, dim) -> values, indices */
-static tn_status running_extreme(const char *call, const tn_cell *args, tn_cell *rets,
-                                 bool largest) {
+tn_status tni_run_running_extreme(const char *call, const tn_cell *args, tn_cell *rets,
+                                  bool largest) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (dim < 0)
@@ -82,14 +80,6 @@ static tn_status running_extreme(const char *call, const tn_cell *args, tn_cell 
         results[0] = results[1] ? tni_own(&tmp, tni_gather(self, dim, results[1])) : NULL;
     }
     return tni_temps_return_many(&tmp, results, 2, rets);
-}
-
-tn_status tni_run_cummax(const tn_cell *args, tn_cell *rets) {
-    return running_extreme("tn_cummax", args, rets, true);
-}
-
-tn_status tni_run_cummin(const tn_cell *args, tn_cell *rets) {
-    return running_extreme("tn_cummin", args, rets, false);
 }
 
 /* logcumsumexp(self, dim) */

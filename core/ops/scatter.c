@@ -3,6 +3,7 @@
  * their order. What moves is told by whole numbers alone, so values keep their bits, and gradients
  * go through a gather of what was written. */
 
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/scatter.h"
 
@@ -51,7 +52,6 @@ static bool has_places(const char *call, const scatter *s) {
 /* (self, dim, index, src); `src` NULL where there is none. */
 static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *args,
                   tn_tensor *src) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[2]);
     *s = (scatter){.shape = tni_sizes(self), .is_empty = index->view.numel == 0};
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
@@ -78,11 +78,10 @@ static bool begin(scatter *s, tni_temps *tmp, const char *call, const tn_cell *a
     else if (src && !fits_into(s->index, s->src, -1))
         limit = src;
     if (limit) {
-        tni_fail(
-            TN_ERR_SHAPE, "%s: index %s must have as many dimensions as %s %s and be no larger%s",
-            call, tni_shape_text(index->view.rank, index->sizes, have),
-            limit == self ? "self" : "src", tni_shape_text(limit->view.rank, limit->sizes, want),
-            limit == self ? " outside dim" : "");
+        tni_fail(TN_ERR_SHAPE,
+                 "%s: index %s must have as many dimensions as %s %s and be no larger%s", call,
+                 TNI_SHAPE_OF(index), limit == self ? "self" : "src", TNI_SHAPE_OF(limit),
+                 limit == self ? " outside dim" : "");
         return false;
     }
     if (!has_places(call, s))
@@ -314,7 +313,6 @@ tn_status tni_run_scatter_reduce_two(const tn_cell *args, tn_cell *rets) {
  * the end where `wraps`. */
 static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_cell *args,
                          bool wraps) {
-    char text[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[2]);
     *s = (scatter){.shape = tni_sizes(self), .is_empty = index->view.numel == 0};
     s->dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
@@ -325,7 +323,7 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
         return false;
     if (index->view.rank > 1) {
         tni_fail(TN_ERR_SHAPE, "%s: index must be of rank 0 or 1, but is %s", call,
-                 tni_shape_text(index->view.rank, index->sizes, text));
+                 TNI_SHAPE_OF(index));
         return false;
     }
     s->self = lifted(tmp, self);
@@ -335,14 +333,6 @@ static bool begin_slices(scatter *s, tni_temps *tmp, const char *call, const tn_
     if (wraps)
         s->index = tni_own(tmp, tni_wrap_places(s->index, s->self->sizes[s->dim]));
     return s->index != NULL;
-}
-
-/* t [n] as [1, ..., n, ..., 1], as many dimensions as self. */
-static tn_tensor *along_dim(tni_temps *tmp, const scatter *s, tn_tensor *t) {
-    int64_t shape[TN_MAX_RANK];
-    for (int32_t d = 0; d < s->self->view.rank; d++)
-        shape[d] = d == s->dim ? -1 : 1;
-    return tni_own(tmp, tni_reshape(t, tn_ints_of(shape, s->self->view.rank)));
 }
 
 /* Places with negative ones counted from the end; those below that stay negative. */
@@ -362,13 +352,12 @@ tn_status tni_run_index_fill_int_scalar(const tn_cell *args, tn_cell *rets) {
     tn_ints size = TN_SHAPE(s.self->sizes[s.dim]);
     tn_tensor *written = s.is_empty ? tni_own(&tmp, tni_zeros(size, TN_BOOL, s.self->device->id))
                                     : touched_by(&tmp, size, 0, s.index);
-    written = along_dim(&tmp, &s, written);
+    written = tni_along(&tmp, written, s.dim, s.self->view.rank);
     return finish(&s, &tmp, tni_own(&tmp, tni_masked_fill_scalar(s.self, written, args[3])), rets);
 }
 
 /* index_copy(self, dim, index, source) */
 tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     tni_temps tmp = {0};
     scatter s;
     tn_tensor *self = tni_arg_tensor(&args[0]), *given = tni_arg_tensor(&args[3]);
@@ -386,8 +375,7 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
                     : tni_fail(TN_ERR_SHAPE,
                                "tn_index_copy: source %s must be shaped like self %s, with the "
                                "length of index at dimension %d",
-                               tni_shape_text(given->view.rank, given->sizes, have),
-                               tni_shape_text(self->view.rank, self->sizes, want), s.dim);
+                               TNI_SHAPE_OF(given), TNI_SHAPE_OF(self), s.dim);
     }
     if (s.is_empty) {
         tni_temps_finish(&tmp);
@@ -399,7 +387,8 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
     tn_tensor *place = tni_own(&tmp, tni_add_scalar(number, tn_int(-1), tn_int(1)));
     place = tni_own(&tmp, tni_clamp_min(place, tn_int(0)));
     tn_tensor *value = tni_own(&tmp, tni_index_select(source, s.dim, place));
-    tn_tensor *written = along_dim(&tmp, &s, tni_own(&tmp, tni_gt_scalar(number, tn_int(0))));
+    tn_tensor *written = tni_own(&tmp, tni_gt_scalar(number, tn_int(0)));
+    written = tni_along(&tmp, written, s.dim, s.self->view.rank);
     return finish(&s, &tmp, tni_own(&tmp, tni_where(written, value, s.self)), rets);
 }
 
@@ -408,7 +397,6 @@ tn_status tni_run_index_copy(const tn_cell *args, tn_cell *rets) {
 /* masked_scatter(self, mask, source): the running count of the mask says which element of source
  * goes where. A count beyond the last is out of range, which the device finds out. */
 tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     tn_tensor *self = tni_arg_tensor(&args[0]), *mask = tni_arg_tensor(&args[1]);
     tn_tensor *source = tni_arg_tensor(&args[2]);
     int32_t rank;
@@ -422,8 +410,7 @@ tn_status tni_run_masked_scatter(const tn_cell *args, tn_cell *rets) {
                         tn_dtype_name(source->view.dtype), tn_dtype_name(self->view.dtype));
     if (!tni_broadcast(self->view.rank, self->sizes, mask->view.rank, mask->sizes, &rank, sizes))
         return tni_fail(TN_ERR_SHAPE, "tn_masked_scatter: shapes %s and %s do not broadcast",
-                        tni_shape_text(self->view.rank, self->sizes, a),
-                        tni_shape_text(mask->view.rank, mask->sizes, c));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF(mask));
     tni_temps tmp = {0};
     tn_ints shape = tn_ints_of(sizes, rank);
     self = tni_own(&tmp, tni_expand(self, shape));

@@ -33,7 +33,6 @@ static tn_tensor *count_before(tn_tensor *seq, tn_tensor *sorter, tn_tensor *val
 
 static tn_status check_sequence(const char *call, const tn_tensor *seq, const tn_tensor *values,
                                 const tn_tensor *sorter) {
-    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     bool fits = seq->view.rank == 1 || (seq->view.rank > 0 && seq->view.rank == values->view.rank);
     for (int32_t d = 0; fits && seq->view.rank > 1 && d < seq->view.rank - 1; d++)
         fits = seq->sizes[d] == values->sizes[d];
@@ -41,8 +40,7 @@ static tn_status check_sequence(const char *call, const tn_tensor *seq, const tn
         return tni_fail(TN_ERR_SHAPE,
                         "%s: the sorted sequence %s must be of rank 1, or shaped like the values "
                         "%s but for the last dimension",
-                        call, tni_shape_text(seq->view.rank, seq->sizes, a),
-                        tni_shape_text(values->view.rank, values->sizes, b));
+                        call, TNI_SHAPE_OF(seq), TNI_SHAPE_OF(values));
     if (seq->view.dtype != values->view.dtype)
         return tni_fail(TN_ERR_DTYPE,
                         "%s: the sorted sequence is %s and the values are %s; they must be equal",
@@ -51,9 +49,8 @@ static tn_status check_sequence(const char *call, const tn_tensor *seq, const tn
         return tni_fail(TN_ERR_SHAPE,
                         "%s: sorter must be i64 and shaped like the sorted sequence %s, but is %s "
                         "%s",
-                        call, tni_shape_text(seq->view.rank, seq->sizes, a),
-                        tn_dtype_name(sorter->view.dtype),
-                        tni_shape_text(sorter->view.rank, sorter->sizes, b));
+                        call, TNI_SHAPE_OF(seq), tn_dtype_name(sorter->view.dtype),
+                        TNI_SHAPE_OF(sorter));
     return TN_OK;
 }
 
@@ -200,14 +197,11 @@ tn_status tni_run_bincount(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_bincount: self must be a vector of integers, but is %s of rank %d",
                         tn_dtype_name(self->view.dtype), self->view.rank);
-    if (weights && !tni_same_shape(weights, self)) {
-        char text[TNI_SHAPE_TEXT];
+    if (weights && !tni_same_shape(weights, self))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_bincount: weights has shape %s; it must have a weight for each of the "
                         "%lld elements of self",
-                        tni_shape_text(weights->view.rank, weights->sizes, text),
-                        (long long)self->sizes[0]);
-    }
+                        TNI_SHAPE_OF(weights), (long long)self->sizes[0]);
     if (least < 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_bincount: minlength is %lld; it must not be negative",

@@ -44,11 +44,11 @@ static tn_dtype promoted(const tn_cell *args) {
     return tni_promotion_result(&promotion);
 }
 
-static tn_status shift_by_tensor(const char *call, const tn_cell *args, bool left, tn_cell *rets) {
+tn_status tni_run_shift_by_tensor(const char *call, const tn_cell *args, tn_cell *rets, bool left) {
     return shift(call, args, promoted(args), tni_arg_tensor(&args[1]), left, rets);
 }
 
-static tn_status shift_by_number(const char *call, const tn_cell *args, bool left, tn_cell *rets) {
+tn_status tni_run_shift_by_number(const char *call, const tn_cell *args, tn_cell *rets, bool left) {
     if (args[1].tag == TN_CELL_F64)
         return tni_fail(TN_ERR_DTYPE, "%s: other is %g; bits are shifted by a whole number", call,
                         args[1].v.f64);
@@ -59,20 +59,4 @@ static tn_status shift_by_number(const char *call, const tn_cell *args, bool lef
     tn_status status = other ? shift(call, args, promoted(args), other, left, rets) : tni_failed();
     tni_temps_finish(&tmp);
     return status;
-}
-
-tn_status tni_run_bitwise_left_shift(const tn_cell *args, tn_cell *rets) {
-    return shift_by_tensor("tn_bitwise_left_shift", args, true, rets);
-}
-
-tn_status tni_run_bitwise_left_shift_tensor_scalar(const tn_cell *args, tn_cell *rets) {
-    return shift_by_number("tn_bitwise_left_shift_tensor_scalar", args, true, rets);
-}
-
-tn_status tni_run_bitwise_right_shift(const tn_cell *args, tn_cell *rets) {
-    return shift_by_tensor("tn_bitwise_right_shift", args, false, rets);
-}
-
-tn_status tni_run_bitwise_right_shift_tensor_scalar(const tn_cell *args, tn_cell *rets) {
-    return shift_by_number("tn_bitwise_right_shift_tensor_scalar", args, false, rets);
 }

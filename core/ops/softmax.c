@@ -8,12 +8,10 @@ tn_status tni_infer_dim(tni_build *b) {
     uint32_t n_tensors = b->types_of->n_args - 1u;
     if (n_tensors == 2) {
         tn_tensor *grad = tni_build_tensor(b, 0), *output = tni_build_tensor(b, 1);
-        char text[2][TNI_SHAPE_TEXT];
         if (!tni_same_shape(grad, output))
             return tni_build_fail(b, TN_ERR_SHAPE,
                                   "grad_output has shape %s, but output has %s; they must be equal",
-                                  tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                                  tni_shape_text(output->view.rank, output->sizes, text[1]));
+                                  TNI_SHAPE_OF(grad), TNI_SHAPE_OF(output));
     }
     return tni_infer_along(b, n_tensors);
 }
@@ -41,31 +39,4 @@ tn_status tni_run_log_softmax(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = as_wanted(&tmp, args);
     x = tni_own(&tmp, tni_log_softmax_forward(x, args[1].v.i64));
     return tni_temps_return(&tmp, x, rets);
-}
-
-/* self - its largest along dim */
-static tn_tensor *shifted(tni_temps *tmp, tn_tensor *self, tn_ints dim) {
-    tn_tensor *largest = tni_own(tmp, tni_amax(self, dim, true));
-    return tni_own(tmp, tni_sub(self, largest, tn_int(1)));
-}
-
-tn_status tni_run_softmax_forward(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
-    tn_tensor *x = shifted(&tmp, self, dim);
-    x = tni_then(&tmp, tni_exp(x), x);
-    tn_tensor *sum = tni_own(&tmp, tni_sum_dim(x, dim, true, TN_DTYPE_NONE));
-    return tni_temps_return(&tmp, tni_then(&tmp, tni_div(x, sum), x), rets);
-}
-
-tn_status tni_run_log_softmax_forward(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
-    tn_tensor *x = shifted(&tmp, self, dim);
-    tn_tensor *sum = tni_own(&tmp, tni_exp(x));
-    sum = tni_then(&tmp, tni_sum_dim(sum, dim, true, TN_DTYPE_NONE), sum);
-    sum = tni_then(&tmp, tni_log(sum), sum);
-    return tni_temps_return(&tmp, tni_then(&tmp, tni_sub(x, sum, tn_int(1)), x), rets);
 }

@@ -7,16 +7,6 @@ tn_status tni_infer_sort(tni_build *b) {
     return tni_infer_along(b, 1);
 }
 
-tn_status tni_run_argsort(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *values, *indices;
-    tn_status status =
-        tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values, &indices);
-    if (status != TN_OK)
-        return status;
-    tni_drop(values);
-    return tni_return(rets, indices);
-}
-
 /* topk(self, k, dim, largest) -> values, indices */
 tn_status tni_run_topk(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
@@ -29,9 +19,7 @@ tn_status tni_run_topk(const tn_cell *args, tn_cell *rets) {
                         "tn_topk: k is %lld, but dimension %d has %lld elements; k must lie in "
                         "[%d, %lld]",
                         (long long)k, dim, (long long)n, rank ? 0 : 1, (long long)n);
-    tn_status status = tni_sort(self, dim, args[3].v.boolean, &results[0], &results[1]);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_sort(self, dim, args[3].v.boolean, &results[0], &results[1]));
     tni_temps tmp = {0};
     for (int i = 0; i < 2; i++) {
         tni_own(&tmp, results[i]);

@@ -26,7 +26,6 @@ tn_status tni_run_alias(const tn_cell *args, tn_cell *rets) {
 /* Fills in -1 and checks that the number of elements stays. */
 static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints shape,
                                int64_t *out) {
-    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int64_t known = 1, open = -1;
     if ((uint64_t)shape.n > TN_MAX_RANK)
         return tni_fail(TN_ERR_SHAPE, "%s: the shape must have 0 to %d dimensions, but has %lld",
@@ -38,31 +37,29 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
         else if (out[d] < 0)
             return tni_fail(TN_ERR_SHAPE,
                             "%s: shape %s: one size may be -1, no other may be negative", call,
-                            tni_shape_text((int32_t)shape.n, shape.data, want));
+                            TNI_SHAPE_OF_INTS(shape));
         else if (!tni_mul_i64(known, out[d], &known))
             return tni_fail(TN_ERR_SHAPE, "%s: shape %s has more elements than can be counted",
-                            call, tni_shape_text((int32_t)shape.n, shape.data, want));
+                            call, TNI_SHAPE_OF_INTS(shape));
     }
     if (open >= 0 && known > 0 && self->view.numel % known == 0) {
         out[open] = self->view.numel / known;
         known *= out[open];
     } else if (open >= 0 && known == 0) {
         return tni_fail(TN_ERR_SHAPE, "%s: -1 in shape %s stands for any number, for a size is 0",
-                        call, tni_shape_text((int32_t)shape.n, shape.data, want));
+                        call, TNI_SHAPE_OF_INTS(shape));
     }
     if (known != self->view.numel || (open >= 0 && out[open] < 0))
         return open >= 0
                    ? tni_fail(TN_ERR_SHAPE,
                               "%s: no size in the place of -1 makes shape %s hold the %lld "
                               "elements of self %s",
-                              call, tni_shape_text((int32_t)shape.n, shape.data, want),
-                              (long long)self->view.numel,
-                              tni_shape_text(self->view.rank, self->sizes, have))
+                              call, TNI_SHAPE_OF_INTS(shape), (long long)self->view.numel,
+                              TNI_SHAPE_OF(self))
                    : tni_fail(TN_ERR_SHAPE,
                               "%s: shape %s has %lld elements, but self %s has %lld; they must be "
                               "as many",
-                              call, tni_shape_text((int32_t)shape.n, shape.data, want),
-                              (long long)known, tni_shape_text(self->view.rank, self->sizes, have),
+                              call, TNI_SHAPE_OF_INTS(shape), (long long)known, TNI_SHAPE_OF(self),
                               (long long)self->view.numel);
     return TN_OK;
 }
@@ -126,16 +123,14 @@ tn_status tni_run_view(const tn_cell *args, tn_cell *rets) {
     if (TNI_LIKELY(plain != NULL))
         return tni_return(rets, plain);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
-    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT], steps[TNI_SHAPE_TEXT];
     if (resolve_shape("tn_view", self, shape, sizes) != TN_OK)
         return tni_failed();
     if (!view_strides(self, (int32_t)shape.n, sizes, strides))
         return tni_fail(TN_ERR_SHAPE,
                         "tn_view: self %s with strides %s cannot be seen as %s without a "
                         "copy; use tn_reshape",
-                        tni_shape_text(self->view.rank, self->sizes, have),
-                        tni_shape_text(self->view.rank, self->strides, steps),
-                        tni_shape_text((int32_t)shape.n, sizes, want));
+                        TNI_SHAPE_OF(self), TNI_SHAPE_OF_SIZES(self->view.rank, self->strides),
+                        TNI_SHAPE_OF_SIZES((int32_t)shape.n, sizes));
     return return_all(rets, self, (int32_t)shape.n, sizes, strides);
 }
 
@@ -235,7 +230,6 @@ tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints size = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
-    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int32_t lead = (int32_t)size.n - self->view.rank;
     if (size.n > TN_MAX_RANK || lead < 0)
         return tni_fail(TN_ERR_SHAPE,
@@ -251,8 +245,7 @@ tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
             return tni_fail(TN_ERR_SHAPE,
                             "tn_expand: self %s does not expand to %s; only dimensions of "
                             "size 1, and new ones in front, can grow",
-                            tni_shape_text(self->view.rank, self->sizes, have),
-                            tni_shape_text((int32_t)size.n, size.data, want));
+                            TNI_SHAPE_OF(self), TNI_SHAPE_OF_INTS(size));
     }
     return return_view(rets, self, (int32_t)size.n, sizes, strides, tni_offset_elements(self));
 }
@@ -260,7 +253,6 @@ tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_select(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int64_t index = args[2].v.i64;
-    char have[TNI_SHAPE_TEXT];
     if (self->view.rank == 0)
         return tni_fail(TN_ERR_SHAPE, "tn_select: self has no dimensions to select from");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_select: dim");
@@ -271,8 +263,7 @@ tn_status tni_run_select(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "tn_select: index %lld is out of range for dimension %d of self %s; it "
                         "goes from %lld to %lld",
-                        (long long)index, dim, tni_shape_text(self->view.rank, self->sizes, have),
-                        (long long)-n, (long long)n - 1);
+                        (long long)index, dim, TNI_SHAPE_OF(self), (long long)-n, (long long)n - 1);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     for (int32_t d = 0, k = 0; d < self->view.rank; d++) {
         if (d != dim) {
@@ -473,14 +464,12 @@ static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int6
     int64_t size = self->sizes[dim], n = size == 0 ? !select : (size - 1) / split + 1, start = 0;
     if (lengths.n >= 0) {
         n = lengths.n;
-        if (!add_up(lengths, size)) {
-            char text[TNI_SHAPE_TEXT];
+        if (!add_up(lengths, size))
             return tni_fail(TN_ERR_SHAPE,
                             "%s %d of size %lld: split_sizes %s must not be negative, and add up "
                             "to it",
                             call, dim, (long long)size,
-                            tni_shape_text((int32_t)n, lengths.data, text));
-        }
+                            TNI_SHAPE_OF_SIZES((int32_t)n, lengths.data));
     }
     tn_tensor **list = tni_calloc((size_t)n, sizeof *list);
     if (!list)

@@ -43,10 +43,8 @@ bool tni_window_values(tn_ints given, int n, int64_t least, const char *name, co
     for (int i = 0; i < n; i++) {
         out[i] = given.data[given.n == 1 ? 0 : i];
         if (out[i] < least || out[i] > INT32_MAX) {
-            char text[TNI_SHAPE_TEXT];
             tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %s; it must lie in [%lld, %d]", call, name,
-                     tni_shape_text((int32_t)given.n, given.data, text), (long long)least,
-                     INT32_MAX);
+                     TNI_SHAPE_OF_INTS(given), (long long)least, INT32_MAX);
             return false;
         }
     }

@@ -1,29 +1,15 @@
 /* Adagrad (Duchi, Hazan and Singer, 2011), in PyTorch's form. */
 #include "core/optim/optimizer.h"
 
-static tn_status read_options(tn_adagrad_options *out, const tn_adagrad_options *given) {
-    static const char call[] = "tn_adagrad_create";
-    *out = tn_adagrad_defaults();
-    if (given) {
-        TNI_READ(tn_adagrad_options, out, given, lr);
-        TNI_READ(tn_adagrad_options, out, given, lr_decay);
-        TNI_READ(tn_adagrad_options, out, given, weight_decay);
-        TNI_READ(tn_adagrad_options, out, given, initial_accumulator_value);
-        TNI_READ(tn_adagrad_options, out, given, eps);
-        TNI_READ(tn_adagrad_options, out, given, maximize);
-    }
-    tn_status status = tni_option_at_least_zero(call, "lr", out->lr);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "lr_decay", out->lr_decay);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "initial_accumulator_value",
-                                          out->initial_accumulator_value);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "eps", out->eps);
-    return status;
-}
+static const tni_option settings[] = {
+    TNI_OPTION(tn_adagrad_options, lr, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adagrad_options, lr_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adagrad_options, weight_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adagrad_options, initial_accumulator_value, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adagrad_options, eps, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adagrad_options, maximize, ANY),
+    {0},
+};
 
 static void factors(const tn_optimizer *optimizer, int64_t number, double *out) {
     out[0] = optimizer->lr / (1 + (double)(number - 1) * optimizer->options.adagrad.lr_decay);
@@ -45,15 +31,14 @@ static tn_status update(const tn_optimizer *optimizer, const tni_param_step *ste
 
 tn_optimizer *tn_adagrad_create(tn_tensor *const *params, uint64_t n,
                                 const tn_adagrad_options *options) {
+    static const char call[] = "tn_adagrad_create";
     static const tni_algorithm algorithm = {1, factors, update};
-    tn_adagrad_options read;
-    if (read_options(&read, options) != TN_OK)
+    tn_adagrad_options read = tn_adagrad_defaults();
+    if (tni_options_read(call, settings, options, &read) != TN_OK)
         return NULL;
-    tn_optimizer *o = tni_optimizer_create("tn_adagrad_create", &algorithm, params, n);
+    tn_optimizer *o = tni_optimizer_create(call, &algorithm, params, n, &read, sizeof read);
     if (!o)
         return NULL;
-    o->options.adagrad = read;
-    o->lr = read.lr;
     o->initial = read.initial_accumulator_value;
     tni_optimizer_add_state(o, "sum");
     return o;

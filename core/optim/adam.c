@@ -3,27 +3,16 @@
 #include "core/optim/optimizer.h"
 #include "core/ops/optim.h"
 
-static tn_status read_options(const char *call, tn_adam_options *o, const tn_adam_options *given) {
-    if (given) {
-        TNI_READ(tn_adam_options, o, given, lr);
-        TNI_READ(tn_adam_options, o, given, beta1);
-        TNI_READ(tn_adam_options, o, given, beta2);
-        TNI_READ(tn_adam_options, o, given, eps);
-        TNI_READ(tn_adam_options, o, given, weight_decay);
-        TNI_READ(tn_adam_options, o, given, maximize);
-        TNI_READ(tn_adam_options, o, given, amsgrad);
-    }
-    tn_status status = tni_option_at_least_zero(call, "lr", o->lr);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "eps", o->eps);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "weight_decay", o->weight_decay);
-    if (status == TN_OK)
-        status = tni_option_beta(call, "beta1", o->beta1);
-    if (status == TN_OK)
-        status = tni_option_beta(call, "beta2", o->beta2);
-    return status;
-}
+static const tni_option settings[] = {
+    TNI_OPTION(tn_adam_options, lr, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adam_options, eps, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adam_options, weight_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_adam_options, beta1, BETA),
+    TNI_OPTION(tn_adam_options, beta2, BETA),
+    TNI_OPTION(tn_adam_options, maximize, ANY),
+    TNI_OPTION(tn_adam_options, amsgrad, ANY),
+    {0},
+};
 
 /* 1 - lr * weight_decay, lr / (1 - beta1^t), 1 / (1 - beta2^t) */
 static void adamw_factors(const tn_optimizer *optimizer, int64_t number, double *out) {
@@ -91,18 +80,16 @@ static tn_status adam_update(const tn_optimizer *optimizer, const tni_param_step
 }
 
 static tn_optimizer *create(const char *call, const tni_algorithm *algorithm,
-                            tn_tensor *const *params, uint64_t n, tn_adam_options defaults,
+                            tn_tensor *const *params, uint64_t n, tn_adam_options options,
                             const tn_adam_options *given) {
-    if (read_options(call, &defaults, given) != TN_OK)
+    if (tni_options_read(call, settings, given, &options) != TN_OK)
         return NULL;
-    tn_optimizer *o = tni_optimizer_create(call, algorithm, params, n);
+    tn_optimizer *o = tni_optimizer_create(call, algorithm, params, n, &options, sizeof options);
     if (!o)
         return NULL;
-    o->options.adam = defaults;
-    o->lr = defaults.lr;
     tni_optimizer_add_state(o, "exp_avg");
     tni_optimizer_add_state(o, "exp_avg_sq");
-    if (defaults.amsgrad)
+    if (options.amsgrad)
         tni_optimizer_add_state(o, "max_exp_avg_sq");
     return o;
 }

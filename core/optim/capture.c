@@ -69,11 +69,9 @@ static tn_tensor *add_item(captured_step *s, const tn_tensor *param, tni_param_s
 static tn_status capture_one(captured_step *s, uint64_t i, tn_tensor *grad) {
     tn_optimizer *o = s->optimizer;
     tni_param_step step = {.param = o->params[i], .grad = grad, .states = o->states[i].tensors};
-    tn_status status = tni_states_ready(o, i, &step.is_first);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_states_ready(o, i, &step.is_first));
     step.later = add_item(s, step.param, &o->states[i]);
-    status = step.later ? o->algorithm->update(o, &step) : tni_failed();
+    tn_status status = step.later ? o->algorithm->update(o, &step) : tni_failed();
     tni_drop(step.later);
     if (status != TN_OK && step.is_first)
         tni_states_drop(o, &o->states[i]);

@@ -1,25 +1,14 @@
 /* Lion (Chen et al., Symbolic discovery of optimization algorithms, arXiv:2302.06675, algorithm 2). */
 #include "core/optim/optimizer.h"
 
-static tn_status read_options(tn_lion_options *out, const tn_lion_options *given) {
-    static const char call[] = "tn_lion_create";
-    *out = tn_lion_defaults();
-    if (given) {
-        TNI_READ(tn_lion_options, out, given, lr);
-        TNI_READ(tn_lion_options, out, given, beta1);
-        TNI_READ(tn_lion_options, out, given, beta2);
-        TNI_READ(tn_lion_options, out, given, weight_decay);
-        TNI_READ(tn_lion_options, out, given, maximize);
-    }
-    tn_status status = tni_option_at_least_zero(call, "lr", out->lr);
-    if (status == TN_OK)
-        status = tni_option_beta(call, "beta1", out->beta1);
-    if (status == TN_OK)
-        status = tni_option_beta(call, "beta2", out->beta2);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
-    return status;
-}
+static const tni_option settings[] = {
+    TNI_OPTION(tn_lion_options, lr, AT_LEAST_ZERO),
+    TNI_OPTION(tn_lion_options, beta1, BETA),
+    TNI_OPTION(tn_lion_options, beta2, BETA),
+    TNI_OPTION(tn_lion_options, weight_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_lion_options, maximize, ANY),
+    {0},
+};
 
 static void factors(const tn_optimizer *optimizer, int64_t number, double *out) {
     out[0] = optimizer->lr;
@@ -44,15 +33,14 @@ static tn_status update(const tn_optimizer *optimizer, const tni_param_step *ste
 }
 
 tn_optimizer *tn_lion_create(tn_tensor *const *params, uint64_t n, const tn_lion_options *options) {
+    static const char call[] = "tn_lion_create";
     static const tni_algorithm algorithm = {2, factors, update};
-    tn_lion_options read;
-    if (read_options(&read, options) != TN_OK)
+    tn_lion_options read = tn_lion_defaults();
+    if (tni_options_read(call, settings, options, &read) != TN_OK)
         return NULL;
-    tn_optimizer *o = tni_optimizer_create("tn_lion_create", &algorithm, params, n);
+    tn_optimizer *o = tni_optimizer_create(call, &algorithm, params, n, &read, sizeof read);
     if (!o)
         return NULL;
-    o->options.lion = read;
-    o->lr = read.lr;
     tni_optimizer_add_state(o, "exp_avg");
     return o;
 }

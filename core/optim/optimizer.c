@@ -36,9 +36,7 @@ static tn_status init(tn_optimizer *o, const char *call, tn_tensor *const *param
     if (n == 0 || !params)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there are no parameters", call);
     for (uint64_t i = 0; i < n; i++) {
-        tn_status status = check(call, params, i);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(check(call, params, i));
     }
     o->params = tni_alloc(n * sizeof *o->params);
     o->states = tni_calloc(n, sizeof *o->states);
@@ -50,12 +48,15 @@ static tn_status init(tn_optimizer *o, const char *call, tn_tensor *const *param
 }
 
 tn_optimizer *tni_optimizer_create(const char *call, const tni_algorithm *algorithm,
-                                   tn_tensor *const *params, uint64_t n) {
+                                   tn_tensor *const *params, uint64_t n, const void *options,
+                                   size_t size) {
     tn_optimizer *o = tni_calloc(1, sizeof *o);
     if (!o)
         return tni_fail_memory_null("an optimizer");
     o->algorithm = algorithm;
     o->refs = 1;
+    memcpy(&o->options, options, size);
+    o->lr = o->options.any.lr;
     if (init(o, call, params, n) == TN_OK)
         return o;
     tn_optimizer_destroy(o);
@@ -81,6 +82,8 @@ void tn_optimizer_destroy(tn_optimizer *o) {
     tni_free(o);
 }
 
+/* ---- options ----------------------------------------------------------------------------- */
+
 tn_status tni_option_at_least_zero(const char *call, const char *name, double value) {
     if (value >= 0 && isfinite(value))
         return TN_OK;
@@ -88,11 +91,30 @@ tn_status tni_option_at_least_zero(const char *call, const char *name, double va
                     value);
 }
 
-tn_status tni_option_beta(const char *call, const char *name, double value) {
-    if (value >= 0 && value < 1)
+static tn_status check_option(const char *call, const tni_option *option, const char *at) {
+    double value;
+    if (option->range == TNI_OPTION_ANY)
         return TN_OK;
-    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be in [0, 1)", call, name,
-                    value);
+    memcpy(&value, at, sizeof value);
+    if (option->range == TNI_OPTION_BETA && !(value >= 0 && value < 1))
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be in [0, 1)", call,
+                        option->name, value);
+    if (option->range == TNI_OPTION_SHARE && value > 1)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be at most 1", call,
+                        option->name, value);
+    return tni_option_at_least_zero(call, option->name, value);
+}
+
+tn_status tni_options_read(const char *call, const tni_option *table, const void *given,
+                           void *out) {
+    uint64_t there = given ? *(const uint64_t *)given : 0; /* struct_size */
+    tn_status status = TN_OK;
+    for (const tni_option *o = table; o->name; o++)
+        if (there >= o->offset + o->size)
+            memcpy((char *)out + o->offset, (const char *)given + o->offset, o->size);
+    for (const tni_option *o = table; o->name && status == TN_OK; o++)
+        status = check_option(call, o, (const char *)out + o->offset);
+    return status;
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
@@ -144,11 +166,9 @@ static tn_status step_one(tn_optimizer *o, uint64_t i, tn_tensor *grad) {
     tni_param_state *state = &o->states[i];
     tni_param_step step = {
         .param = o->params[i], .grad = grad, .states = state->tensors, .number = state->steps + 1};
-    tn_status status = tni_states_ready(o, i, &step.is_first);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_states_ready(o, i, &step.is_first));
     o->algorithm->factors(o, step.number, step.now);
-    status = o->algorithm->update(o, &step);
+    tn_status status = o->algorithm->update(o, &step);
     if (status == TN_OK)
         state->steps++;
     else if (step.is_first)

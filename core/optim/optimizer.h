@@ -48,6 +48,10 @@ struct tn_optimizer {
     const char *names[TNI_OPTIMIZER_STATES];
     double initial; /* of every element of the state */
     union {
+        struct {
+            uint64_t struct_size;
+            double lr;
+        } any; /* what each begins with */
         tn_sgd_options sgd;
         tn_adam_options adam;
         tn_rmsprop_options rmsprop;
@@ -56,9 +60,11 @@ struct tn_optimizer {
     } options; /* the rate is `lr` above */
 };
 
-/* An optimizer without state, options or rate; `call` names the function in messages. */
+/* An optimizer without state, with the options of the given size; `call` names the function in
+ * messages. */
 tn_optimizer *tni_optimizer_create(const char *call, const tni_algorithm *algorithm,
-                                   tn_tensor *const *params, uint64_t n);
+                                   tn_tensor *const *params, uint64_t n, const void *options,
+                                   size_t size);
 static inline void tni_optimizer_add_state(tn_optimizer *o, const char *name) {
     o->names[o->n_states++] = name;
 }
@@ -78,14 +84,24 @@ tn_status tni_optimizer_capture(tn_optimizer *o);
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* Copies a member that the caller's struct has. */
-#define TNI_READ(type, to, given, member) \
-    if (TN_HAS(given, type, member)) \
-    (to)->member = (given)->member
+typedef struct tni_option {
+    const char *name;
+    size_t offset, size;
+    enum {
+        TNI_OPTION_ANY,
+        TNI_OPTION_AT_LEAST_ZERO, /* a double, and finite */
+        TNI_OPTION_SHARE,         /* in [0, 1] */
+        TNI_OPTION_BETA           /* in [0, 1) */
+    } range;
+} tni_option;
 
-/* The number must be at least 0 and finite. */
+#define TNI_OPTION(type, member, range_) \
+    { #member, offsetof(type, member), TN_SIZEOF_MEMBER(type, member), TNI_OPTION_##range_ }
+
+/* Copies the members that the caller's struct has (NULL: none) over the defaults in `out`, and checks
+ * them in the order of the table, which {0} ends. */
+tn_status tni_options_read(const char *call, const tni_option *table, const void *given, void *out);
+/* One number that must be at least 0 and finite. */
 tn_status tni_option_at_least_zero(const char *call, const char *name, double value);
-/* The number must be in [0, 1). */
-tn_status tni_option_beta(const char *call, const char *name, double value);
 
 #endif

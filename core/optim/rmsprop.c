@@ -1,32 +1,16 @@
 /* RMSprop (Hinton's lectures; centered: Graves, arXiv:1308.0850), in PyTorch's form. */
 #include "core/optim/optimizer.h"
 
-static tn_status read_options(tn_rmsprop_options *out, const tn_rmsprop_options *given) {
-    static const char call[] = "tn_rmsprop_create";
-    *out = tn_rmsprop_defaults();
-    if (given) {
-        TNI_READ(tn_rmsprop_options, out, given, lr);
-        TNI_READ(tn_rmsprop_options, out, given, alpha);
-        TNI_READ(tn_rmsprop_options, out, given, eps);
-        TNI_READ(tn_rmsprop_options, out, given, weight_decay);
-        TNI_READ(tn_rmsprop_options, out, given, momentum);
-        TNI_READ(tn_rmsprop_options, out, given, centered);
-        TNI_READ(tn_rmsprop_options, out, given, maximize);
-    }
-    tn_status status = tni_option_at_least_zero(call, "lr", out->lr);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "alpha", out->alpha);
-    if (status == TN_OK && out->alpha > 1)
-        status = tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: alpha is %g; it must be at most 1", call,
-                          out->alpha);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "eps", out->eps);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "momentum", out->momentum);
-    return status;
-}
+static const tni_option settings[] = {
+    TNI_OPTION(tn_rmsprop_options, lr, AT_LEAST_ZERO),
+    TNI_OPTION(tn_rmsprop_options, alpha, SHARE),
+    TNI_OPTION(tn_rmsprop_options, eps, AT_LEAST_ZERO),
+    TNI_OPTION(tn_rmsprop_options, weight_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_rmsprop_options, momentum, AT_LEAST_ZERO),
+    TNI_OPTION(tn_rmsprop_options, centered, ANY),
+    TNI_OPTION(tn_rmsprop_options, maximize, ANY),
+    {0},
+};
 
 static void factors(const tn_optimizer *optimizer, int64_t number, double *out) {
     out[0] = optimizer->lr;
@@ -57,15 +41,14 @@ static tn_status update(const tn_optimizer *optimizer, const tni_param_step *ste
 
 tn_optimizer *tn_rmsprop_create(tn_tensor *const *params, uint64_t n,
                                 const tn_rmsprop_options *options) {
+    static const char call[] = "tn_rmsprop_create";
     static const tni_algorithm algorithm = {1, factors, update};
-    tn_rmsprop_options read;
-    if (read_options(&read, options) != TN_OK)
+    tn_rmsprop_options read = tn_rmsprop_defaults();
+    if (tni_options_read(call, settings, options, &read) != TN_OK)
         return NULL;
-    tn_optimizer *o = tni_optimizer_create("tn_rmsprop_create", &algorithm, params, n);
+    tn_optimizer *o = tni_optimizer_create(call, &algorithm, params, n, &read, sizeof read);
     if (!o)
         return NULL;
-    o->options.rmsprop = read;
-    o->lr = read.lr;
     tni_optimizer_add_state(o, "square_avg");
     if (read.momentum != 0)
         tni_optimizer_add_state(o, "momentum_buffer");

@@ -1,22 +1,22 @@
 /* Schedules of learning rates: PyTorch's closed forms (torch.optim.lr_scheduler), as functions of the
  * step. */
-#include "base/error.h"
-
-#include <tenon/optim.h>
+#include "core/optim/optimizer.h"
 
 #include <math.h>
 
 static const double pi = 3.14159265358979323846;
 
+static bool at_least_zero(const char *call, const char *name, double value) {
+    return tni_option_at_least_zero(call, name, value) == TN_OK;
+}
+
 /* NaN, with an error unless all is as it must be. */
 static bool rate_and_step(const char *call, double lr, int64_t t) {
-    if (!(lr >= 0) || !isfinite(lr))
-        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: lr is %g; it must be at least 0", call, lr);
-    else if (t < 0)
+    if (!at_least_zero(call, "lr", lr))
+        return false;
+    if (t < 0)
         tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: t is %lld; steps count from 0", call, (long long)t);
-    else
-        return true;
-    return false;
+    return t >= 0;
 }
 
 static bool at_least_one(const char *call, const char *name, int64_t value) {
@@ -24,13 +24,6 @@ static bool at_least_one(const char *call, const char *name, int64_t value) {
         return true;
     tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %lld; it must be at least 1", call, name,
              (long long)value);
-    return false;
-}
-
-static bool at_least_zero(const char *call, const char *name, double value) {
-    if (value >= 0 && isfinite(value))
-        return true;
-    tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be at least 0", call, name, value);
     return false;
 }
 

@@ -1,29 +1,15 @@
 /* Stochastic gradient descent with momentum (Sutskever et al., 2013), in PyTorch's form. */
 #include "core/optim/optimizer.h"
 
-static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) {
-    static const char call[] = "tn_sgd_create";
-    *out = tn_sgd_defaults();
-    if (given) {
-        TNI_READ(tn_sgd_options, out, given, lr);
-        TNI_READ(tn_sgd_options, out, given, momentum);
-        TNI_READ(tn_sgd_options, out, given, dampening);
-        TNI_READ(tn_sgd_options, out, given, weight_decay);
-        TNI_READ(tn_sgd_options, out, given, nesterov);
-        TNI_READ(tn_sgd_options, out, given, maximize);
-    }
-    tn_status status = tni_option_at_least_zero(call, "lr", out->lr);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "momentum", out->momentum);
-    if (status == TN_OK)
-        status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
-    if (status == TN_OK && out->nesterov && (out->momentum <= 0 || out->dampening != 0))
-        status = tni_fail(TN_ERR_INVALID_ARGUMENT,
-                          "%s: nesterov needs a momentum above 0 (it is %g) and no dampening (it "
-                          "is %g)",
-                          call, out->momentum, out->dampening);
-    return status;
-}
+static const tni_option settings[] = {
+    TNI_OPTION(tn_sgd_options, lr, AT_LEAST_ZERO),
+    TNI_OPTION(tn_sgd_options, momentum, AT_LEAST_ZERO),
+    TNI_OPTION(tn_sgd_options, dampening, ANY),
+    TNI_OPTION(tn_sgd_options, weight_decay, AT_LEAST_ZERO),
+    TNI_OPTION(tn_sgd_options, nesterov, ANY),
+    TNI_OPTION(tn_sgd_options, maximize, ANY),
+    {0},
+};
 
 static void factors(const tn_optimizer *optimizer, int64_t number, double *out) {
     out[0] = optimizer->lr;
@@ -66,15 +52,20 @@ static tn_status update(const tn_optimizer *optimizer, const tni_param_step *ste
 }
 
 tn_optimizer *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options *options) {
+    static const char call[] = "tn_sgd_create";
     static const tni_algorithm algorithm = {1, factors, update};
-    tn_sgd_options read;
-    if (read_options(&read, options) != TN_OK)
+    tn_sgd_options read = tn_sgd_defaults();
+    if (tni_options_read(call, settings, options, &read) != TN_OK)
         return NULL;
-    tn_optimizer *o = tni_optimizer_create("tn_sgd_create", &algorithm, params, n);
+    if (read.nesterov && (read.momentum <= 0 || read.dampening != 0)) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
+                 "%s: nesterov needs a momentum above 0 (it is %g) and no dampening (it is %g)",
+                 call, read.momentum, read.dampening);
+        return NULL;
+    }
+    tn_optimizer *o = tni_optimizer_create(call, &algorithm, params, n, &read, sizeof read);
     if (!o)
         return NULL;
-    o->options.sgd = read;
-    o->lr = read.lr;
     if (read.momentum != 0)
         tni_optimizer_add_state(o, "momentum_buffer");
     return o;

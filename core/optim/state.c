@@ -56,10 +56,9 @@ static tn_status check(const char *name, const tn_tensor *param, const tn_tensor
     if (state != TN_NONE && tni_same_shape(state, param) &&
         state->view.dtype == param->view.dtype && state->device == param->device)
         return TN_OK;
-    char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_ERR_SHAPE, "%s: %s must be like its parameter: %s, shape %s, on %s", call,
-                    name, tn_dtype_name(param->view.dtype),
-                    tni_shape_text(param->view.rank, param->sizes, text), param->device->name);
+                    name, tn_dtype_name(param->view.dtype), TNI_SHAPE_OF(param),
+                    param->device->name);
 }
 
 tn_status tn_optimizer_set_state(tn_optimizer *o, uint64_t i, const char *name, tn_tensor *state) {

@@ -25,10 +25,9 @@ static void add(text *t, const char *words) {
 }
 
 static void add_tensor(text *t, const tn_tensor *tensor, bool first) {
-    char shape[TNI_SHAPE_TEXT];
     add(t, first ? "" : ", ");
     add(t, tn_dtype_name(tensor->view.dtype));
-    add(t, tni_shape_text(tensor->view.rank, tensor->sizes, shape));
+    add(t, TNI_SHAPE_OF(tensor));
 }
 
 char *tni_describe_args(const tn_op *op, const tn_cell *args, char *out, size_t room) {

@@ -204,13 +204,9 @@ void tni_profile_clear(void) {
 tn_status tn_profile_start(void) {
     if (tn_profile_is_on())
         return tni_fail(TN_ERR_STATE, "tn_profile_start: profiling is on already; stop it first");
-    tn_status status = tni_lock_enter(&lock, "a profile's times are read");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_lock_enter(&lock, "a profile's times are read"));
     tni_lock_give(&lock);
-    status = tni_core_init();
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_core_init());
     tni_profile_clear();
     return tni_profile_switch(true);
 }

@@ -41,17 +41,13 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes) {
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes, const char *call) {
     if (bytes == 0)
         return TN_OK;
-    tn_status status = check_range(t, bytes, "read");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_range(t, bytes, "read"));
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
-    status = tni_capture_check(stream, call, "nothing has been computed; read after a replay");
-    if (status != TN_OK)
-        return status;
-    status = device->memory->copy_to_host(device->handle, stream->handle, dst,
-                                          tni_pinned_handle(device, dst, bytes), t->view.memory,
-                                          t->view.offset, bytes);
+    TNI_TRY(tni_capture_check(stream, call, "nothing has been computed; read after a replay"));
+    tn_status status = device->memory->copy_to_host(device->handle, stream->handle, dst,
+                                                    tni_pinned_handle(device, dst, bytes),
+                                                    t->view.memory, t->view.offset, bytes);
     if (status != TN_OK)
         return tni_device_fail(device, status, "read");
     /* A pinned destination is complete only now, and errors of the work that made the data are
@@ -102,13 +98,11 @@ tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     uint64_t needed, item = (uint64_t)tni_dtype_size(t->view.dtype);
     if (__builtin_mul_overflow((uint64_t)t->view.numel, item, &needed))
         needed = UINT64_MAX; /* expanded to more than there can be */
-    if (bytes != needed) {
-        char text[TNI_SHAPE_TEXT];
+    if (bytes != needed)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_to_host: room for %llu bytes, but %s of %s has exactly %llu",
-                        (unsigned long long)bytes, tni_shape_text(t->view.rank, t->sizes, text),
-                        tn_dtype_name(t->view.dtype), (unsigned long long)needed);
-    }
+                        (unsigned long long)bytes, TNI_SHAPE_OF(t), tn_dtype_name(t->view.dtype),
+                        (unsigned long long)needed);
     if (bytes == 0)
         return TN_OK;
     if (!out)
@@ -152,14 +146,12 @@ tn_scalar tni_element(const void *data, tn_dtype dtype, int64_t i) {
 
 tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out, const char *call) {
     *out = tn_no_scalar();
-    if (t->view.numel != 1) {
-        char text[TNI_SHAPE_TEXT];
+    if (t->view.numel != 1)
         return tni_fail(
             TN_ERR_SHAPE,
             "tn_item: a tensor %s has %lld elements; only one with exactly one has a value as a"
             " number",
-            tni_shape_text(t->view.rank, t->sizes, text), (long long)t->view.numel);
-    }
+            TNI_SHAPE_OF(t), (long long)t->view.numel);
     int64_t element = 0;
     tn_status status = tni_tensor_read(t, &element, (uint64_t)tni_dtype_size(t->view.dtype), call);
     if (status == TN_OK)
@@ -187,9 +179,7 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     if (tni_no_tensor(t, "tn_item_i64"))
         return tni_failed();
     tn_scalar value;
-    tn_status status = tni_tensor_scalar(t, &value, "tn_item_i64");
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(tni_tensor_scalar(t, &value, "tn_item_i64"));
     if (value.tag != TN_CELL_F64) {
         *out = value.v.i64;
         return TN_OK;

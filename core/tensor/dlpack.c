@@ -229,11 +229,9 @@ static tn_status describe_source(const source *from, described *out) {
     int64_t numel;
     if (!tni_check_sizes(call, out->sizes))
         return tn_error_status();
-    if (!tni_numel(dl->ndim, dl->shape, tni_dtype_size(out->dtype), &numel)) {
-        char text[TNI_SHAPE_TEXT];
+    if (!tni_numel(dl->ndim, dl->shape, tni_dtype_size(out->dtype), &numel))
         return tni_fail(TN_ERR_SHAPE, "%s: sizes %s are negative, or more than 63 bits of bytes",
-                        call, tni_shape_text(dl->ndim, dl->shape, text));
-    }
+                        call, TNI_SHAPE_OF_SIZES(dl->ndim, dl->shape));
     out->is_empty = numel == 0;
     if (!dl->strides)
         tni_contiguous_strides(dl->ndim, dl->shape, out->strides);

@@ -65,13 +65,13 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
     fits = fits && tni_reach(rank, sizes.data, out->strides, &out->numel, &reach) &&
            tni_mul_i64(reach, item, &out->bytes);
     if (!fits) {
-        char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT] = "row-major";
+        char stride_text[TNI_SHAPE_TEXT] = "row-major";
         if (strides.n >= 0)
-            tni_shape_text(rank, strides.data, stride_text);
+            TNI_SHAPE_OF_SIZES(rank, strides.data);
         tni_fail(TN_ERR_SHAPE,
                  "%s: sizes %s, strides %s: they must not be negative, and what they reach must fit"
                  " in 63 bits",
-                 call, tni_shape_text(rank, sizes.data, size_text), stride_text);
+                 call, TNI_SHAPE_OF_SIZES(rank, sizes.data), stride_text);
     }
     return fits;
 }

@@ -37,13 +37,12 @@ void tni_slot_retire(tn_tensor *slot) {
 }
 
 tn_status tni_refuse_gone(const tn_tensor *t, const char *call, const char *what) {
-    char shape[TNI_SHAPE_TEXT];
-    tn_status status = tni_fail(
-        TN_ERR_STATE,
-        "%s: %s is no longer there (it was %s of %s): its scope was closed or its last"
-        " reference dropped; tn_keep takes a reference, tn_escape moves a tensor to the"
-        " scope outside",
-        call, what, tni_shape_text(t->view.rank, t->sizes, shape), tn_dtype_name(t->view.dtype));
+    tn_status status =
+        tni_fail(TN_ERR_STATE,
+                 "%s: %s is no longer there (it was %s of %s): its scope was closed or its last"
+                 " reference dropped; tn_keep takes a reference, tn_escape moves a tensor to the"
+                 " scope outside",
+                 call, what, TNI_SHAPE_OF(t), tn_dtype_name(t->view.dtype));
     /* Many of these calls answer with no status. */
     if (tni_log_on(TN_LOG_ERROR, "scope"))
         tni_log_line(TN_LOG_ERROR, "scope", "%s", tn_error_message());

@@ -175,17 +175,13 @@ static tn_status read_edges(const shown *s, int32_t d, int64_t offset, char **to
     int64_t item = tni_dtype_size(s->tensor->view.dtype), stride = s->tensor->strides[d];
     if (d < s->tensor->view.rank - 1) {
         for (int64_t i = 0; i < s->sizes[d]; i++) {
-            tn_status status = read_edges(s, d + 1, offset + original(s, d, i) * stride, to);
-            if (status != TN_OK)
-                return status;
+            TNI_TRY(read_edges(s, d + 1, offset + original(s, d, i) * stride, to));
         }
         return TN_OK;
     }
     int64_t run = s->cut[d] ? EDGE : s->sizes[d];
     for (int64_t i = 0; i < s->sizes[d]; i += run) {
-        tn_status status = read_run(s, run, stride, offset + original(s, d, i) * stride, *to);
-        if (status != TN_OK)
-            return status;
+        TNI_TRY(read_run(s, run, stride, offset + original(s, d, i) * stride, *to));
         *to += run * item;
     }
     return TN_OK;

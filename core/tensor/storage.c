@@ -32,7 +32,6 @@ tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, 
         return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_from_storage: the storage is NULL");
     if (!tni_lay_out("tn_from_storage", sizes, strides, dtype, &layout))
         return NULL;
-    char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
     int64_t item = tni_dtype_size(dtype), start, end;
     if (offset < 0 || !tni_mul_i64(offset, item, &start) ||
         !tni_add_i64(start, layout.bytes, &end) || (layout.numel && (uint64_t)end > storage->bytes))
@@ -40,8 +39,8 @@ tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, 
             TN_ERR_SHAPE,
             "tn_from_storage: sizes %s, strides %s, offset %lld of %s do not lie in a storage"
             " of %llu bytes",
-            tni_shape_text(layout.rank, sizes.data, size_text),
-            tni_shape_text(layout.rank, layout.strides, stride_text), (long long)offset,
+            TNI_SHAPE_OF_SIZES(layout.rank, sizes.data),
+            TNI_SHAPE_OF_SIZES(layout.rank, layout.strides), (long long)offset,
             tn_dtype_name(dtype), (unsigned long long)storage->bytes);
     /* Only a program's own memory can be; what the allocator gives out suits every dtype. */
     if (layout.numel && (uintptr_t)storage->host % (uint64_t)item)

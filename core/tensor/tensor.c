@@ -109,11 +109,10 @@ int64_t tni_tensors_alive(void) {
 /* Says which of the conditions for a tensor's sizes does not hold. */
 static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_dtype dtype,
                                                          int32_t rank, const int64_t *sizes) {
-    char text[TNI_SHAPE_TEXT];
     if (rank < 0 || rank > TN_MAX_RANK)
         return tni_fail_null(TN_ERR_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
                              device->name, TN_MAX_RANK);
-    tni_shape_text(rank, sizes, text);
+    const char *text = TNI_SHAPE_OF_SIZES(rank, sizes);
     if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
         return tni_fail_null(TN_ERR_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
                              dtype);
@@ -244,12 +243,10 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
         return refuse(device, dtype, rank, sizes);
     int64_t numel, extent, bytes;
     for (int32_t i = 0; i < rank; i++) {
-        if (strides[i] < 0) {
-            char text[TNI_SHAPE_TEXT];
+        if (strides[i] < 0)
             return tni_fail_null(TN_ERR_SHAPE,
                                  "a tensor with strides %s: strides are never negative",
-                                 tni_shape_text(rank, strides, text));
-        }
+                                 TNI_SHAPE_OF_SIZES(rank, strides));
     }
     if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
         !tni_mul_i64(extent, tni_dtype_size(dtype), &bytes))
@@ -271,9 +268,8 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
     if (rank < 0 || rank > TN_MAX_RANK)
         return tni_fail_null(TN_ERR_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank,
                              TN_MAX_RANK);
-    char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
-    tni_shape_text(rank, sizes, size_text);
-    tni_shape_text(rank, strides, stride_text);
+    const char *size_text = TNI_SHAPE_OF_SIZES(rank, sizes);
+    const char *stride_text = TNI_SHAPE_OF_SIZES(rank, strides);
     int64_t numel, extent, bytes;
     if (offset < 0) {
         tni_fail(TN_ERR_SHAPE, "tn_as_strided: offset %lld is negative", (long long)offset);
@@ -396,14 +392,12 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
         return refuse(device, dtype, rank, sizes);
     int64_t numel, extent, needed;
     if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
-        !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes) {
-        char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
+        !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes)
         return tni_fail_null(
             TN_ERR_SHAPE,
             "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
-            (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
-            tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
-    }
+            (unsigned long long)bytes, TNI_SHAPE_OF_SIZES(rank, sizes),
+            TNI_SHAPE_OF_SIZES(rank, strides), tn_dtype_name(dtype));
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
     if (!t)
         return tni_fail_memory_null("a tensor");

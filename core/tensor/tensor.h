@@ -267,6 +267,10 @@ int32_t tni_wrap_dim(int64_t dim, int32_t rank, const char *what);
 /* "[2, 3]" into a buffer; for messages. Returns out. */
 enum { TNI_SHAPE_TEXT = 256 };
 char *tni_shape_text(int32_t rank, const int64_t *sizes, char out[TNI_SHAPE_TEXT]);
+/* The same of a tensor, of tn_ints, and of sizes: in memory of the block it is written in. */
+#define TNI_SHAPE_OF(tensor) TNI_SHAPE_OF_SIZES((tensor)->view.rank, (tensor)->sizes)
+#define TNI_SHAPE_OF_INTS(ints) TNI_SHAPE_OF_SIZES((int32_t)(ints).n, (ints).data)
+#define TNI_SHAPE_OF_SIZES(rank, sizes) tni_shape_text(rank, sizes, (char[TNI_SHAPE_TEXT]){0})
 /* out = the broadcast of a and b; false when they do not fit (no error is set). */
 bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64_t *b,
                    int32_t *out_rank, int64_t *out);

@@ -60,6 +60,17 @@ tn_status tni_answer(tni_frame *f, tn_status status, uint32_t may) {
     return status;
 }
 
+void tni_judge_choice(const tni_watch *w, int requirement, const char *slot, const char *op,
+                      tn_status status, tn_status again) {
+    if (status != again)
+        tni_finding(w, requirement, slot, op, "answered %d and then %d to the same question",
+                    status, again);
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
+        tni_finding(w, requirement, slot, op,
+                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
+                    tn_status_name(status));
+}
+
 tn_status tni_watch_refuse(const char *what) {
     return tni_error_plugin(TN_ERR_STATE, what);
 }

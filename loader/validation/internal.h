@@ -216,6 +216,26 @@ enum {
 /* Leaves, checks the answer, and returns it. */
 tn_status tni_answer(tni_frame *frame, tn_status status, uint32_t may);
 
+/* One call of `slot`, from entering to leaving; the value is its answer, checked. */
+#define TNI_ASK(watch, slot, op, may, call) \
+    __extension__({ \
+        tni_frame frame_; \
+        tni_enter(&frame_, watch, slot, op); \
+        tni_answer(&frame_, call, may); \
+    })
+/* The same of one that has no answer. */
+#define TNI_TELL(watch, slot, op, call) \
+    do { \
+        tni_frame frame_; \
+        tni_enter(&frame_, watch, slot, op); \
+        call; \
+        tni_leave(&frame_); \
+    } while (0)
+
+/* Were the two answers to the same question one, and TN_OK or TN_ERR_UNSUPPORTED? */
+void tni_judge_choice(const tni_watch *watch, int requirement, const char *slot, const char *op,
+                      tn_status status, tn_status again);
+
 /* Fails for the layer: a call that would touch what is not there. */
 tn_status tni_watch_refuse(const char *what);
 
@@ -267,6 +287,11 @@ bool tni_live_graph(tni_watch *watch, const char *slot, tn_graph_impl *graph, tn
 void tni_note_refusal(tni_watch *watch, const tni_record *stream, tn_status status,
                       const char *slot);
 
+/* Of what the record's handle is. */
+static inline tn_device_impl *tni_device_of(const tni_record *record) {
+    return (tn_device_impl *)(uintptr_t)record->device;
+}
+
 /* A call to the device answered `status`, having begun when the device was `was_lost`. */
 void tni_note_loss(tni_watch *watch, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
@@ -286,6 +311,8 @@ void tni_note_use(tni_watch *watch, tni_point work, tni_record *memory);
 void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
 /* All that the clock names is done. */
 void tni_clock_passed(tni_watch *watch, const tni_clock *clock);
+/* The same where it was `passed`, of a clock that is freed; takes the lock. */
+void tni_clock_settle(tni_watch *watch, tni_clock *clock, bool passed);
 /* The first stream of which the clock names work that is not known to be done; NULL: none. */
 const tni_record *tni_clock_pending(tni_watch *watch, const tni_clock *clock);
 

@@ -25,14 +25,10 @@ void tni_name(tni_watch *w, tni_names *names, tni_named memory) {
         names->items[names->n++] = memory;
 }
 
-static tn_device_impl *device_of(const tni_record *r) {
-    return (tn_device_impl *)(uintptr_t)r->device;
-}
-
 /* The i-th allocation that a graph names; NULL: it was freed. Under the lock, as the next two. */
 static tni_record *named_by(tni_watch *w, const tni_record *graph, size_t i) {
     const tni_named *m = &graph->names.items[i];
-    tni_record *r = tni_memory_find(w, device_of(graph), m->space, m->key);
+    tni_record *r = tni_memory_find(w, tni_device_of(graph), m->space, m->key);
     return r && r->serial == m->serial ? r : NULL;
 }
 
@@ -48,13 +44,11 @@ static tni_record *find_graph(tni_watch *w, const tn_graph_impl *graph) {
 
 static tn_status capture_begin(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record s;
     const char *slot = "capture->begin";
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("capture->begin: the stream is not alive");
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.capture.begin(stream), TNI_MAY_DECLINE);
+    tn_status status = TNI_ASK(w, slot, NULL, TNI_MAY_DECLINE, w->real.capture.begin(stream));
     tni_note_refusal(w, &s, status, slot);
     pthread_mutex_lock(&tni_records_lock);
     tni_record *r = find_stream(w, stream);
@@ -65,7 +59,7 @@ static tn_status capture_begin(tn_stream_impl *stream) {
     if (status == TN_ERR_STATE && !captured)
         tni_finding(w, TNP_CAPTURE_RECORDS, slot, "",
                     "answered STATE on a stream that does not capture");
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
@@ -85,16 +79,14 @@ static tni_names stop(tni_watch *w, const tn_stream_impl *stream) {
 
 static tn_status capture_end(tn_stream_impl *stream, tn_graph_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record s;
     const char *slot = "capture->end";
     *out = NULL;
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("capture->end: the stream is not alive");
     tni_record like = {.kind = TNI_RECORD_GRAPH, .device = s.device, .names = stop(w, stream)};
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.capture.end(stream, out), 0);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.capture.end(stream, out));
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     if (status == TN_OK && !s.captures)
         tni_finding(w, TNP_CAPTURE_REFUSES, slot, "",
                     "answered OK on a stream that does not capture");
@@ -115,15 +107,12 @@ static tn_status capture_end(tn_stream_impl *stream, tn_graph_impl **out) {
 
 static void capture_abandon(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record s;
     if (!tni_live_stream(w, "capture->abandon", "", NULL, stream, &s))
         return;
     tni_names names = stop(w, stream);
     tni_names_free(&names);
-    tni_enter(&f, w, "capture->abandon", NULL);
-    w->real.capture.abandon(stream);
-    tni_leave(&f);
+    TNI_TELL(w, "capture->abandon", NULL, w->real.capture.abandon(stream));
 }
 
 /* ---- graphs ------------------------------------------------------------------------------ */
@@ -181,11 +170,10 @@ static void note_launch(tni_watch *w, const tn_graph_impl *graph, tn_stream_impl
 
 static tn_status capture_launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_GRAPH, graph);
-    tni_frame f;
     tni_record g, s;
     const char *slot = "capture->launch";
     if (!tni_live_graph(w, slot, graph, &g) ||
-        !tni_live_stream(w, slot, "", device_of(&g), stream, &s))
+        !tni_live_stream(w, slot, "", tni_device_of(&g), stream, &s))
         return tni_watch_refuse("capture->launch: graph or stream is not alive, or they are of two "
                                 "devices");
     uint64_t freed = freed_of(w, graph);
@@ -193,19 +181,17 @@ static tn_status capture_launch(tn_graph_impl *graph, tn_stream_impl *stream) {
         tni_finding(w, TNI_TENON, slot, "",
                     "the graph names allocation number %" PRIu64 ", which was freed", freed);
     enter_graph(w, slot, graph, false);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.capture.launch(graph, stream), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.capture.launch(graph, stream));
     leave_graph(w, graph, false);
     if (status == TN_OK)
         note_launch(w, graph, stream);
     tni_note_refusal(w, &s, status, slot);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
 static void capture_destroy(tn_graph_impl *graph) {
     tni_watch *w = tni_watch_of(TNI_RECORD_GRAPH, graph);
-    tni_frame f;
     tni_record g;
     tni_clock launches = {0};
     if (!tni_live_graph(w, "capture->destroy", graph, &g))
@@ -220,13 +206,8 @@ static void capture_destroy(tn_graph_impl *graph) {
         tni_record_remove(w, r);
     }
     pthread_mutex_unlock(&tni_records_lock);
-    tni_enter(&f, w, "capture->destroy", NULL);
-    w->real.capture.destroy(graph);
-    tni_leave(&f);
-    pthread_mutex_lock(&tni_records_lock);
-    tni_clock_passed(w, &launches);
-    tni_clock_free(&launches);
-    pthread_mutex_unlock(&tni_records_lock);
+    TNI_TELL(w, "capture->destroy", NULL, w->real.capture.destroy(graph));
+    tni_clock_settle(w, &launches, true);
 }
 
 /* Both name the same from now on. */
@@ -244,7 +225,6 @@ static void take_names(tni_watch *w, const tn_graph_impl *graph, const tn_graph_
 
 static tn_status capture_update(tn_graph_impl *graph, tn_graph_impl *from) {
     tni_watch *w = tni_watch_of(TNI_RECORD_GRAPH, graph);
-    tni_frame f;
     tni_record g, source;
     const char *slot = "capture->update";
     if (!tni_live_graph(w, slot, graph, &g) || !tni_live_graph(w, slot, from, &source))
@@ -254,14 +234,13 @@ static tn_status capture_update(tn_graph_impl *graph, tn_graph_impl *from) {
     enter_graph(w, slot, graph, true);
     if (from != graph)
         enter_graph(w, slot, from, true);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.capture.update(graph, from), TNI_MAY_DECLINE);
+    tn_status status = TNI_ASK(w, slot, NULL, TNI_MAY_DECLINE, w->real.capture.update(graph, from));
     leave_graph(w, graph, true);
     if (from != graph)
         leave_graph(w, from, true);
     if (status == TN_OK)
         take_names(w, graph, from);
-    tni_note_loss(w, device_of(&g), g.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&g), g.lost, status, slot, "");
     return status;
 }
 

@@ -208,10 +208,7 @@ static tni_watched_kernel *kernel_of(const tn_call *call) {
 }
 
 static void abandon(const tni_watched_kernel *k, const tn_call *call) {
-    tni_frame f;
-    tni_enter(&f, k->watch, "kernel->abandon", k->real.op);
-    k->real.abandon(call);
-    tni_leave(&f);
+    TNI_TELL(k->watch, "kernel->abandon", k->real.op, k->real.abandon(call));
 }
 
 static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call,
@@ -272,8 +269,7 @@ static tn_status kernel_run(const tn_call *call) {
     if (w->level >= 2) {
         status = run_at_level_2(k, &copy, &d, &f, &views);
     } else {
-        tni_enter(&f, w, slot, op);
-        status = tni_answer(&f, k->real.run(&copy), TNI_MAY_DECLINE);
+        status = TNI_ASK(w, slot, op, TNI_MAY_DECLINE, k->real.run(&copy));
     }
     if (status != TN_ERR_UNSUPPORTED)
         note_uses(w, work, call, &views);
@@ -284,31 +280,21 @@ static tn_status kernel_run(const tn_call *call) {
 static tn_status kernel_supports(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
-    tni_frame f;
     tni_record d;
+    tn_status again;
     const char *slot = "kernel->supports", *op = k->real.op;
     if (!check_place(k, slot, call, &d))
         return tni_watch_refuse("kernel->supports: device or stream is not alive");
     tn_call copy = forward(k, call);
-    tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, k->real.supports(&copy), TNI_MAY_DECLINE);
-    tni_enter(&f, w, slot, op);
-    tn_status again = k->real.supports(&copy);
-    tni_leave(&f);
-    if (status != again)
-        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
-                    "answered %d and then %d to the same question", status, again);
-    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
-        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
-                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
-                    tn_status_name(status));
+    tn_status status = TNI_ASK(w, slot, op, TNI_MAY_DECLINE, k->real.supports(&copy));
+    TNI_TELL(w, slot, op, again = k->real.supports(&copy));
+    tni_judge_choice(w, TNP_SUPPORTS_ANSWER, slot, op, status, again);
     return status;
 }
 
 static tn_status kernel_prepare(const tn_call *call, tn_plan *out) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
-    tni_frame f;
     tni_record d;
     const char *slot = "kernel->prepare", *op = k->real.op;
     if (!check_place(k, slot, call, &d))
@@ -317,8 +303,7 @@ static tn_status kernel_prepare(const tn_call *call, tn_plan *out) {
         REPORT(k, slot, "neither run nor abandon followed the last prepare on this thread");
     tn_call copy = forward(k, call);
     uint64_t size = out->struct_size;
-    tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, k->real.prepare(&copy, out), TNI_MAY_DECLINE);
+    tn_status status = TNI_ASK(w, slot, op, TNI_MAY_DECLINE, k->real.prepare(&copy, out));
     prepared.watch = status == TN_OK ? w : NULL;
     prepared.kernel = k;
     prepared.owed = k->real.abandon != NULL;

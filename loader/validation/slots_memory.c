@@ -131,7 +131,6 @@ static void check_size(tni_watch *w, const char *slot, uint64_t now, uint64_t be
 
 static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
     const char *slot = "memory->alloc";
     if (!tni_live_device(w, slot, "", device, &d))
@@ -145,8 +144,7 @@ static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation)
     tn_allocation made = *allocation;
     made.struct_size = sizeof made;
     made.bytes += extra;
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.memory.alloc(device, &made), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.memory.alloc(device, &made));
     tni_note_loss(w, device, d.lost, status, slot, "");
     check_size(w, slot, made.struct_size, sizeof made);
     check_space(w, slot, &d, space, status);
@@ -179,7 +177,6 @@ static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation)
 
 static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memory) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, m = {0}, pending = {0};
     const char *slot = "memory->dealloc";
     if (!tni_live_device(w, slot, "", device, &d))
@@ -211,21 +208,18 @@ static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memo
                     m.serial, m.bytes, pending.serial);
     if (m.guarded && !d.lost)
         guard_check(w, device, &m, slot);
-    tni_enter(&f, w, slot, NULL);
-    w->real.memory.dealloc(device, space, memory);
-    tni_leave(&f);
+    TNI_TELL(w, slot, NULL, w->real.memory.dealloc(device, space, memory));
 }
 
 static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
     const char *slot = "memory->info";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("memory->info: the device is not open");
     uint64_t size = out->struct_size;
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.memory.info(device, space, out), TNI_MAY_DECLINE);
+    tn_status status =
+        TNI_ASK(w, slot, NULL, TNI_MAY_DECLINE, w->real.memory.info(device, space, out));
     check_size(w, slot, out->struct_size, size);
     check_space(w, slot, &d, space, status);
     if (status == TN_OK && TN_HAS(out, tn_memory_info, free_bytes) && out->total_bytes &&
@@ -308,7 +302,6 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
                                        tn_memory dst, uint64_t dst_offset, const void *src,
                                        tn_memory src_pinned, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, s;
     const char *slot = "memory->copy_from_host";
     if (!check_place(w, slot, device, stream, &d, &s) ||
@@ -322,10 +315,9 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
     void *lent = src_pinned ? NULL : tni_lend(w, TNP_WRITE_CONSUMES_SOURCE, slot, "", bytes, &loan);
     if (lent)
         src = memcpy(lent, src, bytes);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(
-        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes),
-        0);
+    tn_status status = TNI_ASK(
+        w, slot, NULL, 0,
+        w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes));
     tni_lend_back(loan);
     if (status == TN_OK)
         note_use(w, device, stream, dst, src_pinned);
@@ -335,20 +327,10 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
     return status;
 }
 
-/* A read into memory that is not named as pinned has waited for all that was queued before. */
-static void stream_passed(tni_watch *w, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&tni_records_lock);
-    if (passed)
-        tni_clock_passed(w, clock);
-    tni_clock_free(clock);
-    pthread_mutex_unlock(&tni_records_lock);
-}
-
 static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
                                      tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
                                      uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, s;
     const char *slot = "memory->copy_to_host";
     if (!check_place(w, slot, device, stream, &d, &s) ||
@@ -362,11 +344,11 @@ static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *str
     if (r)
         tni_mark_stream(w, r, &clock);
     pthread_mutex_unlock(&tni_records_lock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(
-        &f, w->real.memory.copy_to_host(device, stream, dst, dst_pinned, src, src_offset, bytes),
-        0);
-    stream_passed(w, &clock, status == TN_OK && !dst_pinned && bytes > 0);
+    tn_status status = TNI_ASK(
+        w, slot, NULL, 0,
+        w->real.memory.copy_to_host(device, stream, dst, dst_pinned, src, src_offset, bytes));
+    /* Into memory that is not named as pinned it has waited for all that was queued before. */
+    tni_clock_settle(w, &clock, status == TN_OK && !dst_pinned && bytes > 0);
     if (dst_pinned && status == TN_OK)
         note_use(w, device, stream, src, dst_pinned);
     if (!dst_pinned)
@@ -379,7 +361,6 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
                              uint64_t dst_offset, tn_memory src, uint64_t src_offset,
                              uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, s;
     const char *slot = "memory->copy";
     if (!check_place(w, slot, device, stream, &d, &s) ||
@@ -391,9 +372,9 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
                     "%" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
                     " of one allocation overlap",
                     bytes, src_offset, dst_offset);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(
-        &f, w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes), 0);
+    tn_status status =
+        TNI_ASK(w, slot, NULL, 0,
+                w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes));
     if (status == TN_OK) {
         note_use(w, device, stream, dst, 0);
         note_use(w, device, stream, src, 0);
@@ -406,7 +387,6 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
                                   uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                                   uint64_t src_offset, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, s, other;
     const char *slot = "memory->copy_peer";
     if (!check_place(w, slot, device, stream, &d, &s) ||
@@ -415,11 +395,9 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
         !check_range(w, slot, src_device, src, src_offset, bytes))
         return tni_watch_refuse(
             "memory->copy_peer: a device, stream, memory or range is not there");
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f,
-                                  w->real.memory.copy_peer(device, stream, dst, dst_offset,
-                                                           src_device, src, src_offset, bytes),
-                                  TNI_MAY_DECLINE);
+    tn_status status = TNI_ASK(w, slot, NULL, TNI_MAY_DECLINE,
+                               w->real.memory.copy_peer(device, stream, dst, dst_offset, src_device,
+                                                        src, src_offset, bytes));
     if (status == TN_OK) {
         note_use(w, device, stream, dst, 0);
         note_use(w, src_device, stream, src, 0);
@@ -433,15 +411,13 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
 static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                              uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d, s;
     const char *slot = "memory->fill";
     if (!check_place(w, slot, device, stream, &d, &s) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
         return tni_watch_refuse("memory->fill: device, stream, memory or range is not there");
-    tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.fill(device, stream, dst, dst_offset, value, bytes), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0,
+                               w->real.memory.fill(device, stream, dst, dst_offset, value, bytes));
     if (status == TN_OK)
         note_use(w, device, stream, dst, 0);
     tni_note_loss(w, device, d.lost, status, slot, "");

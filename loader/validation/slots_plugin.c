@@ -35,7 +35,6 @@ static void probe_extension(tni_watch *w) {
 
 static tn_status plugin_init(const tn_host *host, const char *path, tn_instance **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);
-    tni_frame f;
     tni_process_before process;
     if (!w || atomic_load(&w->state) != TNI_WATCH_LOADED)
         tni_finding(w, TNI_TENON, "init", "",
@@ -47,8 +46,7 @@ static tn_status plugin_init(const tn_host *host, const char *path, tn_instance 
     tni_one_thread_enter(w, "init");
     tni_process_begin(w, &process);
     atomic_store(&w->state, TNI_WATCH_INIT);
-    tni_enter(&f, w, "init", NULL);
-    tn_status status = tni_answer(&f, w->real.plugin.init(host, path, out), 0);
+    tn_status status = TNI_ASK(w, "init", NULL, 0, w->real.plugin.init(host, path, out));
     tni_process_end(w, &process, "init", "", 1);
     if (status == TN_OK) {
         tni_record like = {.kind = TNI_RECORD_SELF, .key = (uintptr_t)*out};
@@ -74,7 +72,6 @@ static tn_status plugin_init(const tn_host *host, const char *path, tn_instance 
 
 static void plugin_shutdown(tn_instance *self) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
-    tni_frame f;
     if (!tni_expect_started(w, "shutdown", self))
         return;
     if (w->n_alive[TNI_RECORD_DEVICE])
@@ -90,9 +87,7 @@ static void plugin_shutdown(tn_instance *self) {
             tni_record_remove(w, r);
     }
     pthread_mutex_unlock(&tni_records_lock);
-    tni_enter(&f, w, "shutdown", NULL);
-    w->real.plugin.shutdown(self);
-    tni_leave(&f);
+    TNI_TELL(w, "shutdown", NULL, w->real.plugin.shutdown(self));
     atomic_store(&w->state, TNI_WATCH_LOADED);
     w->self = NULL;
     tni_one_thread_leave(w);
@@ -108,12 +103,10 @@ static void plugin_shutdown(tn_instance *self) {
 
 static const void *plugin_extension(tn_instance *self, const char *id) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
-    tni_frame f;
+    const void *table;
     if (!tni_expect_started(w, "extension", self))
         return NULL;
-    tni_enter(&f, w, "extension", NULL);
-    const void *table = w->real.plugin.extension(self, id);
-    tni_leave(&f);
+    TNI_TELL(w, "extension", NULL, table = w->real.plugin.extension(self, id));
     return table && strcmp(id, TN_EXT_CAPTURE) == 0 ? tni_watch_capture(w, table) : table;
 }
 
@@ -121,15 +114,13 @@ static const void *plugin_extension(tn_instance *self, const char *id) {
 
 static tn_status device_count(tn_instance *self, uint32_t *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
-    tni_frame f;
     tni_process_before process;
     const char *slot = "devices->count";
     if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->count: the plugin is not started");
     tni_one_thread_enter(w, slot);
     tni_process_begin(w, &process);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.devices.count(self, out), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.devices.count(self, out));
     tni_process_end(w, &process, slot, "", 1);
     tni_one_thread_leave(w);
     if (status == TN_OK)
@@ -147,7 +138,6 @@ static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_
 
 static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
-    tni_frame f;
     tni_process_before process;
     const char *slot = "devices->open";
     if (!tni_expect_started(w, slot, self))
@@ -157,8 +147,7 @@ static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl *
                     w->n_devices);
     tni_one_thread_enter(w, slot);
     tni_process_begin(w, &process);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.devices.open(self, index, out), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.devices.open(self, index, out));
     tni_process_end(w, &process, slot, "", 2);
     tni_one_thread_leave(w);
     if (status != TN_OK)
@@ -184,7 +173,6 @@ static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl *
 
 static void device_close(tn_device_impl *device) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
     const char *slot = "devices->close";
     if (!tni_live_device(w, slot, "", device, &d))
@@ -209,9 +197,7 @@ static void device_close(tn_device_impl *device) {
                     d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_GRAPH],
                     n[TNI_RECORD_MEMORY], bytes);
     tni_one_thread_enter(w, slot);
-    tni_enter(&f, w, slot, NULL);
-    w->real.devices.close(device);
-    tni_leave(&f);
+    TNI_TELL(w, slot, NULL, w->real.devices.close(device));
     tni_one_thread_leave(w);
 }
 
@@ -278,8 +264,8 @@ static const char *why_wrong(int32_t property, const tn_cell *value, bool newer)
 static tn_status device_property(tn_instance *self, uint32_t index, int32_t property,
                                  tn_cell *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
-    tni_frame f;
     const char *slot = "devices->property";
+    tn_status second;
     if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->property: the plugin is not started");
     if (index >= w->n_devices)
@@ -287,12 +273,9 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
                     w->n_devices);
     tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
     tn_cell first = unset, again = unset;
-    tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.devices.property(self, index, property, &first), TNI_MAY_DECLINE);
-    tni_enter(&f, w, slot, NULL);
-    tn_status second = w->real.devices.property(self, index, property, &again);
-    tni_leave(&f);
+    tn_status status = TNI_ASK(w, slot, NULL, TNI_MAY_DECLINE,
+                               w->real.devices.property(self, index, property, &first));
+    TNI_TELL(w, slot, NULL, second = w->real.devices.property(self, index, property, &again));
     if (second != status || (status == TN_OK && !same_value(&first, &again)))
         tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
                     "property %d of device %u was answered in two ways", property, index);
@@ -324,8 +307,8 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
 
 static tn_status device_accepts(tn_device_impl *device, const tn_kernel *kernel) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
+    tn_status again;
     const char *slot = "devices->accepts";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("devices->accepts: the device is not open");
@@ -335,19 +318,11 @@ static tn_status device_accepts(tn_device_impl *device, const tn_kernel *kernel)
         tni_finding(w, TNI_TENON, slot, op, "asked about a record that is not the plugin's");
     const tn_kernel *record = k ? k->record : kernel;
     tni_one_thread_enter(w, slot);
-    tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, w->real.devices.accepts(device, record), TNI_MAY_DECLINE);
-    tni_enter(&f, w, slot, op);
-    tn_status again = w->real.devices.accepts(device, record);
-    tni_leave(&f);
+    tn_status status =
+        TNI_ASK(w, slot, op, TNI_MAY_DECLINE, w->real.devices.accepts(device, record));
+    TNI_TELL(w, slot, op, again = w->real.devices.accepts(device, record));
     tni_one_thread_leave(w);
-    if (status != again)
-        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
-                    "answered %d and then %d to the same question", status, again);
-    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
-        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
-                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
-                    tn_status_name(status));
+    tni_judge_choice(w, TNP_DEVICE_SUPPORTS, slot, op, status, again);
     return status;
 }
 

@@ -18,15 +18,13 @@ static void drop(tni_watch *w, tni_record_kind kind, const void *handle) {
 
 static tn_status stream_create(tn_device_impl *device, int32_t priority, tn_stream_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
     const char *slot = "streams->create";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("streams->create: the device is not open");
     tni_process_before process;
     tni_process_begin(w, &process);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.streams.create(device, priority, out), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.streams.create(device, priority, out));
     tni_process_end(w, &process, slot, "", 2);
     tni_note_loss(w, device, d.lost, status, slot, "");
     if (status != TN_OK)
@@ -43,7 +41,6 @@ static tn_status stream_create(tn_device_impl *device, int32_t priority, tn_stre
 
 static void stream_destroy(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record s;
     if (!tni_live_stream(w, "streams->destroy", "", NULL, stream, &s))
         return;
@@ -52,22 +49,18 @@ static void stream_destroy(tn_stream_impl *stream) {
                     "the stream captures; a capture is ended or abandoned before");
     /* Before the call: after it the handle may be another stream's. */
     drop(w, TNI_RECORD_STREAM, stream);
-    tni_enter(&f, w, "streams->destroy", NULL);
-    w->real.streams.destroy(stream);
-    tni_leave(&f);
+    TNI_TELL(w, "streams->destroy", NULL, w->real.streams.destroy(stream));
 }
 
 static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
-    tni_frame f;
     tni_record d;
     const char *slot = "events->create";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("events->create: the device is not open");
     if (flags & ~(uint32_t)TN_EVENT_TIMING)
         tni_finding(w, TNI_TENON, slot, "", "flags %#x have bits that are no TN_EVENT_*", flags);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.create(device, flags, out), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.events.create(device, flags, out));
     tni_note_loss(w, device, d.lost, status, slot, "");
     if (status != TN_OK)
         return status;
@@ -85,14 +78,11 @@ static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_i
 
 static void event_destroy(tn_event_impl *event) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
-    tni_frame f;
     tni_record e;
     if (!tni_live_event(w, "events->destroy", event, &e))
         return;
     drop(w, TNI_RECORD_EVENT, event);
-    tni_enter(&f, w, "events->destroy", NULL);
-    w->real.events.destroy(event);
-    tni_leave(&f);
+    TNI_TELL(w, "events->destroy", NULL, w->real.events.destroy(event));
 }
 
 /* ---- what has been passed ---------------------------------------------------------------- */
@@ -108,41 +98,27 @@ static void clock_of(tni_watch *w, tni_record_kind kind, const void *handle, tni
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-/* The host knows that it was passed, unless the device is lost. */
-static void settle(tni_watch *w, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&tni_records_lock);
-    if (passed)
-        tni_clock_passed(w, clock);
-    tni_clock_free(clock);
-    pthread_mutex_unlock(&tni_records_lock);
-}
-
-static tn_device_impl *device_of(const tni_record *r) {
-    return (tn_device_impl *)(uintptr_t)r->device;
-}
-
 static tn_status ask_stream(tn_stream_impl *stream, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record s;
     const char *slot = waits ? "streams->synchronize" : "streams->query";
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("streams->query or synchronize: the stream is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
-    tn_event_impl *mark = tni_mark_end(w, device_of(&s), stream);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
-                             : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
+    tn_event_impl *mark = tni_mark_end(w, tni_device_of(&s), stream);
+    tn_status status =
+        TNI_ASK(w, slot, NULL, waits ? 0 : TNI_MAY_WAIT,
+                waits ? w->real.streams.synchronize(stream) : w->real.streams.query(stream));
     if (mark)
         tni_judge_mark(w, mark, status, waits);
     if (w->level >= 2 && atomic_load(&w->caller) != TNI_MANY_CALLERS && !s.captures)
         tni_judge_error(w, stream, status, slot);
-    settle(w, &clock,
-           status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST &&
-               !(s.captures && status == TN_ERR_STATE));
+    tni_clock_settle(w, &clock,
+                     status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST &&
+                         !(s.captures && status == TN_ERR_STATE));
     tni_note_refusal(w, &s, status, slot);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
@@ -185,7 +161,6 @@ static void record_ends(tni_watch *w, tn_event_impl *event, tn_stream_impl *stre
 
 static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
-    tni_frame f;
     tni_record e, s;
     const char *slot = "events->record";
     if (!tni_live_event(w, slot, event, &e) || !tni_live_stream(w, slot, "", NULL, stream, &s))
@@ -193,27 +168,24 @@ static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     if (e.device != s.device)
         tni_finding(w, TNI_TENON, slot, "", "the stream is of another device than the event");
     if (w->level >= 2 && !e.timing)
-        tni_hold(w, device_of(&s), stream, TNI_A_WHILE); /* for tni_watch_wait */
+        tni_hold(w, tni_device_of(&s), stream, TNI_A_WHILE); /* for tni_watch_wait */
     record_begins(w, event);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.record(event, stream), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.events.record(event, stream));
     record_ends(w, event, stream, status);
     tni_note_refusal(w, &s, status, slot);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
 static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
     tni_record e, s;
     const char *slot = "events->wait";
     if (!tni_live_event(w, slot, event, &e) || !tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("events->wait: event or stream is not alive");
     tni_clock mark = {0};
     clock_of(w, TNI_RECORD_EVENT, event, &mark);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.wait(stream, event), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.events.wait(stream, event));
     pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (r && status == TN_OK) {
@@ -223,9 +195,9 @@ static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     tni_clock_free(&mark);
     pthread_mutex_unlock(&tni_records_lock);
     if (w->level >= 2 && status == TN_OK && !s.captures)
-        tni_watch_wait(w, device_of(&s), stream, &e);
+        tni_watch_wait(w, tni_device_of(&s), stream, &e);
     tni_note_refusal(w, &s, status, slot);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
+    tni_note_loss(w, tni_device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
@@ -253,17 +225,16 @@ static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *be
 
 static tn_status ask_event(tn_event_impl *event, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
-    tni_frame f;
     tni_record e;
     const char *slot = waits ? "events->synchronize" : "events->query";
     if (!tni_live_event(w, slot, event, &e))
         return tni_watch_refuse("events->query or synchronize: the event is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_EVENT, event, &clock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = waits ? tni_answer(&f, w->real.events.synchronize(event), 0)
-                             : tni_answer(&f, w->real.events.query(event), TNI_MAY_WAIT);
-    settle(w, &clock, status == TN_OK);
+    tn_status status =
+        TNI_ASK(w, slot, NULL, waits ? 0 : TNI_MAY_WAIT,
+                waits ? w->real.events.synchronize(event) : w->real.events.query(event));
+    tni_clock_settle(w, &clock, status == TN_OK);
     if (status == TN_OK || (status == TN_NOT_READY && !waits))
         judge_event(w, event, &e, status == TN_OK, slot);
     return status;
@@ -279,15 +250,13 @@ static tn_status event_synchronize(tn_event_impl *event) {
 
 static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, start);
-    tni_frame f;
     tni_record a, b;
     const char *slot = "events->elapsed";
     if (!tni_live_event(w, slot, start, &a) || !tni_live_event(w, slot, end, &b))
         return tni_watch_refuse("events->elapsed: an event is not alive");
     if (!a.timing || !b.timing)
         tni_finding(w, TNI_TENON, slot, "", "an event was made without TN_EVENT_TIMING");
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.elapsed(start, end, out), 0);
+    tn_status status = TNI_ASK(w, slot, NULL, 0, w->real.events.elapsed(start, end, out));
     if (status == TN_OK && !(a.marked && b.marked))
         tni_finding(w, TNP_EVENT_ELAPSED, slot, "",
                     "answered TN_OK for an event that was never recorded");

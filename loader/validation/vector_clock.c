@@ -88,6 +88,14 @@ void tni_clock_passed(tni_watch *w, const tni_clock *c) {
     }
 }
 
+void tni_clock_settle(tni_watch *w, tni_clock *clock, bool passed) {
+    pthread_mutex_lock(&tni_records_lock);
+    if (passed)
+        tni_clock_passed(w, clock);
+    tni_clock_free(clock);
+    pthread_mutex_unlock(&tni_records_lock);
+}
+
 const tni_record *tni_clock_pending(tni_watch *w, const tni_clock *c) {
     const tni_record *s = NULL;
     for (size_t i = 0; i < c->n && !s && !w->order_lost; i++)

@@ -12,6 +12,8 @@
 #ifndef TNI_PLUGINS_CPU_CPU_H
 #define TNI_PLUGINS_CPU_CPU_H
 
+#include "plugins/shared/try.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

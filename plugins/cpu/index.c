@@ -131,9 +131,7 @@ static tn_status gather(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_gather_self);
     const tn_tensor_view *index = tnc_view(call, TN_ARG_gather_index);
     int64_t dim = call->args[TN_ARG_gather_dim].v.i64;
-    tn_status status = check_index(call, "gather", index, dim, size_of(self, dim));
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_index(call, "gather", index, dim, size_of(self, dim)));
     elements e = {.add = NULL};
     elements_init(&e, index, call->outs[0], self, dim);
     tnc_plan_finish(&e.plan, true);
@@ -229,9 +227,7 @@ static tn_status scatter_add(const tn_call *call) {
     const tn_tensor_view *src = tnc_view(call, TN_ARG_scatter_add_src);
     int64_t dim = call->args[TN_ARG_scatter_add_dim].v.i64;
     char *workspace = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
-    tn_status status = check_index(call, "scatter_add", index, dim, size_of(self, dim));
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_index(call, "scatter_add", index, dim, size_of(self, dim)));
     stand_in for_out, for_src;
     const tn_tensor_view *sum = stand_in_for(out, &workspace, &for_out);
     const tn_tensor_view *added = stand_in_for(src, &workspace, &for_src);
@@ -328,9 +324,7 @@ static tn_status index_select(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_index_select_self);
     const tn_tensor_view *index = tnc_view(call, TN_ARG_index_select_index);
     int64_t dim = call->args[TN_ARG_index_select_dim].v.i64;
-    tn_status status = check_index(call, "index_select", index, dim, size_of(self, dim));
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_index(call, "index_select", index, dim, size_of(self, dim)));
     slices s = {.add = NULL};
     slices_init(&s, call->outs[0], self, index, dim);
     tnc_parallel(call, s.n_index, tnc_max(1, TNC_GRAIN / s.plan.numel), TNC_MAX_SLOTS,
@@ -344,9 +338,7 @@ static tn_status index_add(const tn_call *call) {
     const tn_tensor_view *source = tnc_view(call, TN_ARG_index_add_source);
     int64_t dim = call->args[TN_ARG_index_add_dim].v.i64;
     char *workspace = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
-    tn_status status = check_index(call, "index_add", index, dim, size_of(self, dim));
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_index(call, "index_add", index, dim, size_of(self, dim)));
     stand_in for_out, for_source;
     const tn_tensor_view *sum = stand_in_for(out, &workspace, &for_out);
     const tn_tensor_view *added = stand_in_for(source, &workspace, &for_source);

@@ -152,9 +152,7 @@ static tn_status prepare(const tn_call *call, tn_plan *out) {
     cuda_plan *plan;
     if (!cuda_product_of(&terms, &product))
         return TN_ERR_UNSUPPORTED;
-    tn_status status = cuda_plans_get(&b->plans, (const int64_t *)&product, &plan);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_plans_get(&b->plans, (const int64_t *)&product, &plan));
     out->workspace_bytes = ((cuda_blaslt_plan *)plan)->workspace_bytes;
     out->cookie = (uint64_t)(uintptr_t)plan;
     return TN_OK;

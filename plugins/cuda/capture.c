@@ -68,11 +68,8 @@ static CUresult recording_wait(tn_device_impl *device, cuda_recording *r) {
 static tn_status begin(tn_stream_impl *stream) {
     tn_device_impl *device = stream->device;
     cuda_recording *r = NULL;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "a capture");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
+    PLUGIN_TRY(cuda_check_not_capturing(stream, "a capture"));
     cuda_scope scope = cuda_enter(device);
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
@@ -196,25 +193,17 @@ static CUresult queue(tn_graph_impl *graph, tn_stream_impl *stream) {
 
 static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     tn_device_impl *device = graph->device;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK && stream->device != device)
-        status = cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
-                           "a graph of cuda:%u cannot be launched on a stream of cuda:%u",
-                           device->index, stream->device->index);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "the launch of a graph");
-    if (status != TN_OK)
-        return status;
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        pthread_mutex_lock(&graph->recording->lock);
-        pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
-        error = queue(graph, stream);
-        pthread_mutex_unlock(&stream->lock);
-        pthread_mutex_unlock(&graph->recording->lock);
-        cuda_leave(&scope);
-    }
+    PLUGIN_TRY(cuda_check_lost(device));
+    if (stream->device != device)
+        return cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                         "a graph of cuda:%u cannot be launched on a stream of cuda:%u",
+                         device->index, stream->device->index);
+    PLUGIN_TRY(cuda_check_not_capturing(stream, "the launch of a graph"));
+    pthread_mutex_lock(&graph->recording->lock);
+    pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
+    CUresult error = CUDA_INSIDE(device, queue(graph, stream));
+    pthread_mutex_unlock(&stream->lock);
+    pthread_mutex_unlock(&graph->recording->lock);
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(stream->device, error, "launching a graph");
 }

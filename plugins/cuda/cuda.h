@@ -162,17 +162,20 @@ typedef struct cuda_scope {
 cuda_scope cuda_enter(tn_device_impl *device);
 void cuda_leave(const cuda_scope *scope);
 
-/* Calls the driver's `function` in the context of `device`; the value is the CUresult. */
-#define CUDA_CALL(device, function, ...) \
+/* A call in the context of `device`; the value is its CUresult, or that of entering. */
+#define CUDA_INSIDE(device, call) \
     __extension__({ \
         cuda_scope scope_ = cuda_enter(device); \
         CUresult error_ = scope_.error; \
         if (error_ == CUDA_SUCCESS) { \
-            error_ = (device)->driver->function(__VA_ARGS__); \
+            error_ = (call); \
             cuda_leave(&scope_); \
         } \
         error_; \
     })
+/* The same of the driver's `function`. */
+#define CUDA_CALL(device, function, ...) \
+    CUDA_INSIDE(device, (device)->driver->function(__VA_ARGS__))
 
 /* ---- devices (search.c, device.c) -------------------------------------------------------- */
 

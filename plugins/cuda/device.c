@@ -26,9 +26,7 @@ void cuda_leave(const cuda_scope *scope) {
 
 static tn_status count(tn_instance *self, uint32_t *out_count) {
     *out_count = 0;
-    tn_status status = cuda_search(self);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_search(self));
     *out_count = self->n_found;
     if (self->n_found == 0)
         cuda_fail(self, TN_ERR_NOT_FOUND, "%s", self->reason);
@@ -36,9 +34,7 @@ static tn_status count(tn_instance *self, uint32_t *out_count) {
 }
 
 static tn_status find(tn_instance *self, uint32_t index, const cuda_found **out) {
-    tn_status status = cuda_search(self);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_search(self));
     if (index >= self->n_found)
         return cuda_fail(
             self, TN_ERR_DEVICE,
@@ -108,9 +104,7 @@ static void close_device(tn_device_impl *device) {
 
 static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
     const cuda_found *found = NULL;
-    tn_status status = find(self, index, &found);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(find(self, index, &found));
     switch (name) {
     case TN_PROP_NAME:
         *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = found->name};

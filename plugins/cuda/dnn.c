@@ -235,9 +235,7 @@ static tn_status prepare(const tn_call *call, tn_plan *out) {
     cuda_plan *plan;
     if (!convolution_of(call, &convolution))
         return TN_ERR_UNSUPPORTED;
-    tn_status status = cuda_plans_get(&d->plans, (const int64_t *)&convolution, &plan);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_plans_get(&d->plans, (const int64_t *)&convolution, &plan));
     out->workspace_bytes = ((cuda_dnn_plan *)plan)->workspace_bytes;
     out->cookie = (uint64_t)(uintptr_t)plan;
     return TN_OK;

@@ -3,12 +3,10 @@
 
 static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK && flags & ~TN_EVENT_TIMING)
-        status = cuda_fail(device->self, TN_ERR_UNSUPPORTED, "cuda:%u knows no event flags %#x",
-                           device->index, flags & ~TN_EVENT_TIMING);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
+    if (flags & ~TN_EVENT_TIMING)
+        return cuda_fail(device->self, TN_ERR_UNSUPPORTED, "cuda:%u knows no event flags %#x",
+                         device->index, flags & ~TN_EVENT_TIMING);
     tn_event_impl *event = cuda_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
         return TN_ERR_OUT_OF_MEMORY;
@@ -33,15 +31,12 @@ static void destroy(tn_event_impl *event) {
 
 static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     tn_device_impl *device = event->device;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK && stream->device != device)
-        status = cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
-                           "an event of cuda:%u cannot be recorded in a stream of cuda:%u",
-                           device->index, stream->device->index);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "an event");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
+    if (stream->device != device)
+        return cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                         "an event of cuda:%u cannot be recorded in a stream of cuda:%u",
+                         device->index, stream->device->index);
+    PLUGIN_TRY(cuda_check_not_capturing(stream, "an event"));
     CUresult error = CUDA_CALL(device, cuEventRecord, event->event, stream->stream);
     if (error != CUDA_SUCCESS)
         return cuda_fail_driver(stream->device, error, "recording an event");
@@ -50,13 +45,9 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
 }
 
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
-    tn_status status = cuda_check_lost(stream->device);
-    if (status == TN_OK)
-        status = cuda_check_lost(event->device);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "waiting for an event");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(stream->device));
+    PLUGIN_TRY(cuda_check_lost(event->device));
+    PLUGIN_TRY(cuda_check_not_capturing(stream, "waiting for an event"));
     CUresult error = CUDA_CALL(stream->device, cuStreamWaitEvent, stream->stream, event->event, 0);
     return error == CUDA_SUCCESS
                ? TN_OK
@@ -66,9 +57,7 @@ static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
 /* ---- asking ------------------------------------------------------------------------------ */
 
 static tn_status query(tn_event_impl *event) {
-    tn_status status = cuda_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(event->device));
     CUresult error = CUDA_CALL(event->device, cuEventQuery, event->event);
     if (error == CUDA_ERROR_NOT_READY)
         return TN_NOT_READY;
@@ -77,9 +66,7 @@ static tn_status query(tn_event_impl *event) {
 }
 
 static tn_status synchronize(tn_event_impl *event) {
-    tn_status status = cuda_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(event->device));
     CUresult error = CUDA_CALL(event->device, cuEventSynchronize, event->event);
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(event->device, error, "waiting for an event");
@@ -88,9 +75,7 @@ static tn_status synchronize(tn_event_impl *event) {
 static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
     const tn_instance *self = start->device->self;
     float ms = 0;
-    tn_status status = cuda_check_lost(start->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(start->device));
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
         return cuda_fail(self, TN_ERR_STATE,
                          "elapsed: both events must be made with TN_EVENT_TIMING");

@@ -20,9 +20,7 @@ static tn_status check_space(tn_device_impl *device, int32_t space) {
 }
 
 static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
-    tn_status status = check_space(device, a->space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_space(device, a->space));
     if (a->flags)
         return cuda_fail(device->self, TN_ERR_UNSUPPORTED,
                          "cuda:%u (%s) knows no allocation flags %#x", device->index,
@@ -57,11 +55,8 @@ static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     CUdeviceptr address = 0;
     void *host = NULL;
     CUresult error;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK)
-        status = check_request(device, a);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
+    PLUGIN_TRY(check_request(device, a));
     if (a->space == TN_SPACE_PINNED)
         error = CUDA_CALL(device, cuMemHostAlloc, &host, a->bytes, CU_MEMHOSTALLOC_PORTABLE);
     else
@@ -93,11 +88,8 @@ static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory)
 /* How much can be pinned is not known. */
 static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     size_t free_bytes = 0, total = 0;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK)
-        status = check_space(device, space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
+    PLUGIN_TRY(check_space(device, space));
     if (space == TN_SPACE_DEVICE) {
         CUresult error = CUDA_CALL(device, cuMemGetInfo_v2, &free_bytes, &total);
         if (error != CUDA_SUCCESS)

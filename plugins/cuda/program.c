@@ -184,16 +184,14 @@ static tn_status count_groups(tn_device_impl *device, gpu_kernel *k) {
 
 static tn_status make_kernel(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
     program *p = NULL;
-    tn_status status = find_program(device, variant, &p);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(find_program(device, variant, &p));
     size_t n = strlen(variant->entry) + 1;
     gpu_kernel *k = cuda_host_alloc(device->self, sizeof *k + n, "a kernel");
     if (!k)
         return TN_ERR_OUT_OF_MEMORY;
     *k = (gpu_kernel){.options = p->options};
     k->name = memcpy(k + 1, variant->entry, n);
-    status = find_function(device, p, variant->entry, &k->function);
+    tn_status status = find_function(device, p, variant->entry, &k->function);
     if (status == TN_OK)
         status = count_groups(device, k);
     if (status == TN_OK)
@@ -205,11 +203,9 @@ static tn_status make_kernel(tn_device_impl *device, const gpu_variant *variant,
 
 tn_status cuda_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
     *out = NULL;
-    tn_status status = cuda_check_lost(device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
     pthread_mutex_lock(&device->programs->lock);
-    status = make_kernel(device, variant, out);
+    tn_status status = make_kernel(device, variant, out);
     pthread_mutex_unlock(&device->programs->lock);
     return status;
 }

@@ -167,8 +167,8 @@ static tn_status search(tn_instance *self) {
             return TN_OK;
         }
     }
-    tn_status status = find_functions(self);
-    return status == TN_OK ? list_devices(self) : status;
+    PLUGIN_TRY(find_functions(self));
+    return list_devices(self);
 }
 
 tn_status cuda_search(tn_instance *self) {

@@ -65,20 +65,13 @@ static CUresult start(tn_stream_impl *stream, int32_t priority) {
 
 static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream) {
     *out_stream = NULL;
-    tn_status status = cuda_check_lost(device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(cuda_check_lost(device));
     tn_stream_impl *stream = cuda_host_alloc(device->self, sizeof *stream, "a stream");
     if (!stream)
         return TN_ERR_OUT_OF_MEMORY;
     *stream = (tn_stream_impl){.device = device};
     pthread_mutex_init(&stream->lock, NULL);
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        error = start(stream, priority);
-        cuda_leave(&scope);
-    }
+    CUresult error = CUDA_INSIDE(device, start(stream, priority));
     if (error != CUDA_SUCCESS) {
         finish(stream);
         return cuda_fail_driver(device, error, "creating a stream");

@@ -94,15 +94,18 @@ tn_status cuda_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn
         status = cuda_check_not_capturing(stream, "a copy from memory that is not pinned");
     if (status != TN_OK || bytes == 0)
         return status;
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        error = src_pinned ? device->driver->cuMemcpyHtoDAsync_v2(dst + dst_offset, src, bytes,
-                                                                  stream->stream)
-                           : write_unpinned(stream, dst + dst_offset, src, bytes);
-        cuda_leave(&scope);
-    }
+    CUresult error =
+        CUDA_INSIDE(device, src_pinned ? device->driver->cuMemcpyHtoDAsync_v2(dst + dst_offset, src,
+                                                                              bytes, stream->stream)
+                                       : write_unpinned(stream, dst + dst_offset, src, bytes));
     return done(stream, error, "copy_from_host");
+}
+
+static CUresult read(tn_stream_impl *stream, void *dst, CUdeviceptr src, uint64_t bytes,
+                     bool waits) {
+    const cuda_driver *d = stream->device->driver;
+    CUresult error = d->cuMemcpyDtoHAsync_v2(dst, src, bytes, stream->stream);
+    return error == CUDA_SUCCESS && waits ? d->cuStreamSynchronize(stream->stream) : error;
 }
 
 tn_status cuda_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
@@ -113,14 +116,7 @@ tn_status cuda_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void
         status = cuda_check_not_capturing(stream, "a copy to memory that is not pinned");
     if (status != TN_OK || bytes == 0)
         return status;
-    cuda_scope scope = cuda_enter(device);
-    CUresult error = scope.error;
-    if (error == CUDA_SUCCESS) {
-        error = device->driver->cuMemcpyDtoHAsync_v2(dst, src + src_offset, bytes, stream->stream);
-        if (error == CUDA_SUCCESS && !dst_pinned)
-            error = device->driver->cuStreamSynchronize(stream->stream);
-        cuda_leave(&scope);
-    }
+    CUresult error = CUDA_INSIDE(device, read(stream, dst, src + src_offset, bytes, !dst_pinned));
     return done(stream, error, "copy_to_host");
 }
 

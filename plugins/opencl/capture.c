@@ -56,11 +56,8 @@ tn_status ocl_record(tn_stream_impl *stream, ocl_command *command, const char *w
 
 static tn_status begin(tn_stream_impl *stream) {
     tn_device_impl *device = stream->device;
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK)
-        status = ocl_check_not_capturing(stream, "a capture");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "a capture"));
     ocl_recording *r = ocl_host_alloc(device->self, sizeof *r, "a capture");
     if (!r)
         return TN_ERR_OUT_OF_MEMORY;
@@ -144,15 +141,12 @@ static cl_int queue(tn_graph_impl *graph, tn_stream_impl *stream, bool *out_begu
 static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     tn_device_impl *device = graph->device;
     bool begun = false;
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK && stream->device != device)
-        status = ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT,
-                          "a graph of opencl:%u cannot be launched on a stream of opencl:%u",
-                          device->index, stream->device->index);
-    if (status == TN_OK)
-        status = ocl_check_not_capturing(stream, "the launch of a graph");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    if (stream->device != device)
+        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                        "a graph of opencl:%u cannot be launched on a stream of opencl:%u",
+                        device->index, stream->device->index);
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "the launch of a graph"));
     pthread_mutex_lock(&graph->lock);
     pthread_mutex_lock(&stream->lock);
     cl_int error = queue(graph, stream, &begun);
@@ -188,13 +182,11 @@ static void destroy(tn_graph_impl *graph) {
 /* Launches that are queued have nothing to do with a recording any more. */
 static tn_status update(tn_graph_impl *graph, tn_graph_impl *from) {
     tn_device_impl *device = graph->device;
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK && from->device != device)
-        status = ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT,
-                          "a graph of opencl:%u cannot be updated from one of opencl:%u",
-                          device->index, from->device->index);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    if (from->device != device)
+        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                        "a graph of opencl:%u cannot be updated from one of opencl:%u",
+                        device->index, from->device->index);
     atomic_fetch_add(&from->recording->n_users, 1);
     recording_drop(device, graph->recording);
     graph->recording = from->recording;

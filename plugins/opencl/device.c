@@ -6,9 +6,7 @@
 
 static tn_status count(tn_instance *self, uint32_t *out_count) {
     *out_count = 0;
-    tn_status status = ocl_search(self);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_search(self));
     *out_count = self->n_found;
     if (self->n_found == 0)
         ocl_fail(self, TN_ERR_NOT_FOUND, "%s", self->reason);
@@ -16,9 +14,7 @@ static tn_status count(tn_instance *self, uint32_t *out_count) {
 }
 
 static tn_status find(tn_instance *self, uint32_t index, const ocl_found **out) {
-    tn_status status = ocl_search(self);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_search(self));
     if (index >= self->n_found)
         return ocl_fail(self, TN_ERR_DEVICE,
                         "there is no opencl:%u, %u devices can be used; `tenon devices` lists "
@@ -107,9 +103,7 @@ static uint64_t dtypes_of(const ocl_found *found) {
 
 static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
     const ocl_found *found = NULL;
-    tn_status status = find(self, index, &found);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(find(self, index, &found));
     switch (name) {
     case TN_PROP_NAME:
         *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = found->name};

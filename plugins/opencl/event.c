@@ -4,12 +4,10 @@
 
 static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK && flags & ~TN_EVENT_TIMING)
-        status = ocl_fail(device->self, TN_ERR_UNSUPPORTED, "opencl:%u knows no event flags %#x",
-                          device->index, flags & ~TN_EVENT_TIMING);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    if (flags & ~TN_EVENT_TIMING)
+        return ocl_fail(device->self, TN_ERR_UNSUPPORTED, "opencl:%u knows no event flags %#x",
+                        device->index, flags & ~TN_EVENT_TIMING);
     tn_event_impl *event = ocl_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
         return TN_ERR_OUT_OF_MEMORY;
@@ -49,16 +47,12 @@ static cl_int follow_with_time(tn_stream_impl *stream, cl_event mark, cl_event *
 
 static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     cl_event mark, timed = NULL;
-    tn_status status = ocl_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(event->device));
     if (stream->device != event->device)
         return ocl_fail(event->device->self, TN_ERR_INVALID_ARGUMENT,
                         "an event of opencl:%u cannot be recorded in a stream of opencl:%u",
                         event->device->index, stream->device->index);
-    status = ocl_check_not_capturing(stream, "an event");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "an event"));
     /* Flushed, for other queues will wait for it. */
     cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
     if (error == CL_SUCCESS) {
@@ -119,13 +113,9 @@ static cl_int bridge_to(tn_stream_impl *stream, cl_event mark, cl_event *out) {
 }
 
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
-    tn_status status = ocl_check_lost(stream->device);
-    if (status == TN_OK)
-        status = ocl_check_lost(event->device);
-    if (status == TN_OK)
-        status = ocl_check_not_capturing(stream, "waiting for an event");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(stream->device));
+    PLUGIN_TRY(ocl_check_lost(event->device));
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "waiting for an event"));
     cl_command_queue queue;
     cl_event mark = present_mark(event, &queue), awaited = mark;
     if (!mark || queue == stream->queue) { /* which is in order */
@@ -152,9 +142,7 @@ static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
 static tn_status query(tn_event_impl *event) {
     cl_command_queue queue;
     cl_int state = CL_COMPLETE, error = CL_SUCCESS;
-    tn_status status = ocl_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(event->device));
     cl_event mark = present_mark(event, &queue);
     if (mark) {
         error = clGetEventInfo(mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
@@ -168,9 +156,7 @@ static tn_status query(tn_event_impl *event) {
 static tn_status synchronize(tn_event_impl *event) {
     cl_command_queue queue;
     cl_int error = CL_SUCCESS;
-    tn_status status = ocl_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(event->device));
     cl_event mark = present_mark(event, &queue);
     if (mark) {
         error = clWaitForEvents(1, &mark);
@@ -206,9 +192,7 @@ static cl_int passed_at(tn_event_impl *event, cl_ulong *out) {
 
 static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
     cl_ulong from = 0, to = 0;
-    tn_status status = ocl_check_lost(start->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(start->device));
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
         return ocl_fail(start->device->self, TN_ERR_STATE,
                         "elapsed: both events must be made with TN_EVENT_TIMING");

@@ -119,9 +119,7 @@ static tn_status check_space(tn_device_impl *device, int32_t space) {
 
 static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
     const ocl_found *found = device->found;
-    tn_status status = check_space(device, a->space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_space(device, a->space));
     if (a->flags)
         return ocl_fail(device->self, TN_ERR_UNSUPPORTED,
                         "opencl:%u (%s) knows no allocation flags %#x", device->index, found->name,
@@ -143,16 +141,11 @@ static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
 }
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK)
-        status = check_request(device, a);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    PLUGIN_TRY(check_request(device, a));
     if (a->space == TN_SPACE_PINNED)
         return alloc_pinned(device, a);
-    status = take(device, a->bytes);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(take(device, a->bytes));
     cl_int error;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, a->bytes, NULL, &error);
     if (memory)
@@ -187,11 +180,8 @@ static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory)
 
 /* How much can be pinned is not known. */
 static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
-    tn_status status = ocl_check_lost(device);
-    if (status == TN_OK)
-        status = check_space(device, space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(device));
+    PLUGIN_TRY(check_space(device, space));
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);

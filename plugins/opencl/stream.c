@@ -135,11 +135,8 @@ static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state, cl_event *out
 
 static tn_status query(tn_stream_impl *stream) {
     cl_int state;
-    tn_status status = ocl_check_lost(stream->device);
-    if (status == TN_OK)
-        status = ocl_check_not_capturing(stream, "a query");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(stream->device));
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "a query"));
     cl_int error = find_mark(stream, &state, NULL);
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, "query of a stream");
@@ -186,11 +183,8 @@ static cl_int wait_for_mark(tn_stream_impl *stream) {
 }
 
 static tn_status synchronize(tn_stream_impl *stream) {
-    tn_status status = ocl_check_lost(stream->device);
-    if (status == TN_OK)
-        status = ocl_check_not_capturing(stream, "waiting");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(ocl_check_lost(stream->device));
+    PLUGIN_TRY(ocl_check_not_capturing(stream, "waiting"));
     const void *feeder = atomic_load_explicit(&stream->feeder, memory_order_relaxed);
     bool others_queue = feeder && feeder != &ocl_thread_mark;
     cl_int error = others_queue ? wait_for_mark(stream) : finish_queue(stream);

@@ -123,13 +123,9 @@ static tn_status run_launch(sim_command *command, char message[SIM_MESSAGE]) {
 
 static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     tn_device_impl *device = graph->device;
-    tn_status status = sim_enter(device, SIM_FAULT_launch);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "launch of a graph");
-    if (status == TN_OK)
-        status = sim_check_capture(stream, "launch of a graph");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(device, SIM_FAULT_launch));
+    PLUGIN_TRY(sim_stream_check(device, stream, "launch of a graph"));
+    PLUGIN_TRY(sim_check_capture(stream, "launch of a graph"));
     launch_command *l = sim_host_alloc(device->self, sizeof *l, "the launch of a graph");
     if (!l)
         return TN_ERR_OUT_OF_MEMORY;
@@ -168,13 +164,11 @@ static sim_recording *take_recording(tn_stream_impl *stream) {
 }
 
 static tn_status begin(tn_stream_impl *stream) {
-    tn_status status = sim_enter(stream->device, SIM_FAULT_begin);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(stream->device, SIM_FAULT_begin));
     sim_recording *r = recording_create(stream->device->self);
     if (!r)
         return TN_ERR_OUT_OF_MEMORY;
-    status = sim_check_capture(stream, "begin of a capture");
+    tn_status status = sim_check_capture(stream, "begin of a capture");
     if (status != TN_OK) {
         recording_drop(r);
         return status;
@@ -215,13 +209,11 @@ static tn_status end(tn_stream_impl *stream, tn_graph_impl **out_graph) {
 }
 
 static tn_status update(tn_graph_impl *graph, tn_graph_impl *from) {
-    tn_status status = sim_check_lost(graph->device);
-    if (status == TN_OK && graph->device != from->device)
-        status = sim_fail(graph->device->self, TN_ERR_INVALID_ARGUMENT,
-                          "update: a graph of sim:%u from one of sim:%u", graph->device->index,
-                          from->device->index);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_check_lost(graph->device));
+    if (graph->device != from->device)
+        return sim_fail(graph->device->self, TN_ERR_INVALID_ARGUMENT,
+                        "update: a graph of sim:%u from one of sim:%u", graph->device->index,
+                        from->device->index);
     sim_recording *before = graph->recording;
     graph->recording = recording_keep(from->recording);
     recording_drop(before);

@@ -70,9 +70,7 @@ static void close_device(tn_device_impl *device) {
 }
 
 static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
-    tn_status status = check_index(self, index);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_index(self, index));
     switch (name) {
     case TN_PROP_NAME:
         *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = "Tenon simulated chip"};

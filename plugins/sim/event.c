@@ -88,12 +88,10 @@ static tn_status run_wait(sim_command *command, char message[SIM_MESSAGE]) {
 
 static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
-    tn_status status = sim_enter(device, SIM_FAULT_event);
-    if (status == TN_OK && flags & ~TN_EVENT_TIMING)
-        status = sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u knows no event flags %#x",
-                          device->index, flags & ~TN_EVENT_TIMING);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(device, SIM_FAULT_event));
+    if (flags & ~TN_EVENT_TIMING)
+        return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u knows no event flags %#x",
+                        device->index, flags & ~TN_EVENT_TIMING);
     tn_event_impl *event = sim_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
         return TN_ERR_OUT_OF_MEMORY;
@@ -123,13 +121,9 @@ static sim_mark *present_mark(tn_event_impl *event) {
 
 static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     tn_instance *self = event->device->self;
-    tn_status status = sim_enter(event->device, SIM_FAULT_record);
-    if (status == TN_OK)
-        status = sim_stream_check(event->device, stream, "event record");
-    if (status == TN_OK)
-        status = sim_check_capture(stream, "event record");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(event->device, SIM_FAULT_record));
+    PLUGIN_TRY(sim_stream_check(event->device, stream, "event record"));
+    PLUGIN_TRY(sim_check_capture(stream, "event record"));
     mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
     sim_mark *mark = command ? mark_create(self) : NULL;
     if (!mark) {
@@ -150,13 +144,9 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
 
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_instance *self = event->device->self;
-    tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
-    if (status == TN_OK)
-        status = sim_check_lost(event->device);
-    if (status == TN_OK)
-        status = sim_check_capture(stream, "event wait");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(stream->device, SIM_FAULT_wait));
+    PLUGIN_TRY(sim_check_lost(event->device));
+    PLUGIN_TRY(sim_check_capture(stream, "event wait"));
     sim_mark *mark = present_mark(event);
     if (!mark)
         return TN_OK;
@@ -172,19 +162,15 @@ static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
 
 static tn_status query(tn_event_impl *event) {
     uint64_t ns;
-    tn_status status = sim_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_check_lost(event->device));
     sim_mark *mark = present_mark(event);
-    status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
+    tn_status status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
     mark_drop(mark);
     return status;
 }
 
 static tn_status synchronize(tn_event_impl *event) {
-    tn_status status = sim_check_lost(event->device);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_check_lost(event->device));
     sim_mark *mark = present_mark(event);
     if (mark)
         mark_wait(mark);

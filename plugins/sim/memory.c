@@ -145,9 +145,7 @@ static uint64_t find_place(const tn_device_impl *device, uint64_t from, uint64_t
 /* Enters a block under a handle not used lately. Between two handles a gap of at least `unit` is
  * left. The device is locked. */
 static tn_status enter(tn_device_impl *device, sim_block *block, uint64_t unit) {
-    tn_status status = table_reserve(device->self, &device->allocations);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(table_reserve(device->self, &device->allocations));
     uint64_t span = round_up(block->bytes, unit) + unit;
     uint64_t start = find_place(device, device->cursor, span, unit);
     if (!start)
@@ -235,9 +233,7 @@ static tn_status check_space(tn_device_impl *device, int32_t space) {
 }
 
 static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
-    tn_status status = check_space(device, a->space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(check_space(device, a->space));
     if (a->flags)
         return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u knows no allocation flags %#x",
                         device->index, a->flags);
@@ -257,16 +253,13 @@ static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     const sim_options *options = &device->self->options;
-    tn_status status = sim_enter(device, SIM_FAULT_alloc);
-    if (status == TN_OK)
-        status = check_request(device, a);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(device, SIM_FAULT_alloc));
+    PLUGIN_TRY(check_request(device, a));
     bool is_pinned = a->space == TN_SPACE_PINNED;
     sim_block *block = block_create(device->self, a->space, a->bytes);
     if (!block)
         return TN_ERR_OUT_OF_MEMORY;
-    status = is_pinned ? alloc_pinned(device, block) : alloc_device(device, block);
+    tn_status status = is_pinned ? alloc_pinned(device, block) : alloc_device(device, block);
     if (status != TN_OK) {
         block_drop(block);
         return status;
@@ -351,9 +344,7 @@ tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory
                       uint64_t bytes, sim_uses *uses, char **out_data) {
     sim_block *block;
     *out_data = NULL;
-    tn_status status = find_block(device, what, memory, TN_SPACE_DEVICE, uses, &block);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(find_block(device, what, memory, TN_SPACE_DEVICE, uses, &block));
     if (offset > block->bytes || bytes > block->bytes - offset)
         return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: bytes [%llu, %llu) of handle %#llx of sim:%u, which has %llu bytes",
@@ -367,9 +358,7 @@ tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory
 tn_status sim_resolve_pinned(tn_device_impl *device, const char *what, tn_memory pinned,
                              const void *host, uint64_t bytes, sim_uses *uses) {
     sim_block *block;
-    tn_status status = find_block(device, what, pinned, TN_SPACE_PINNED, uses, &block);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(find_block(device, what, pinned, TN_SPACE_PINNED, uses, &block));
     uint64_t offset = (uint64_t)(uintptr_t)host - (uint64_t)(uintptr_t)block->data;
     if (offset > block->bytes || bytes > block->bytes - offset)
         return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
@@ -384,11 +373,8 @@ tn_status sim_resolve_pinned(tn_device_impl *device, const char *what, tn_memory
 
 /* How much can be pinned is not known. */
 static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
-    tn_status status = sim_check_lost(device);
-    if (status == TN_OK)
-        status = check_space(device, space);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_check_lost(device));
+    PLUGIN_TRY(check_space(device, space));
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);

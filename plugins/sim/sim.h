@@ -13,6 +13,7 @@
 #ifndef TNI_PLUGINS_SIM_SIM_H
 #define TNI_PLUGINS_SIM_SIM_H
 
+#include "plugins/shared/try.h"
 #include "plugins/sim/options.h"
 
 #include <tenon/plugin.h>

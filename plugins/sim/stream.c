@@ -94,9 +94,7 @@ static int start_thread(pthread_t *out_thread, void *(*run)(void *), void *argum
 static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream) {
     tn_instance *self = device->self;
     *out_stream = NULL;
-    tn_status status = sim_enter(device, SIM_FAULT_stream);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_enter(device, SIM_FAULT_stream));
     tn_stream_impl *stream = sim_host_alloc(self, sizeof *stream, "a stream");
     if (!stream)
         return TN_ERR_OUT_OF_MEMORY;
@@ -207,13 +205,10 @@ static tn_status report_and_unlock(tn_stream_impl *stream) {
 }
 
 static tn_status query(tn_stream_impl *stream) {
-    tn_status status = sim_check_lost(stream->device);
-    if (status == TN_OK)
-        status = sim_check_capture(stream, "query of a stream");
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(sim_check_lost(stream->device));
+    PLUGIN_TRY(sim_check_capture(stream, "query of a stream"));
     pthread_mutex_lock(&stream->lock);
-    status = sim_check_lost(stream->device);
+    tn_status status = sim_check_lost(stream->device);
     if (status == TN_OK && stream->done < stream->queued)
         status = TN_NOT_READY;
     if (status != TN_OK) {

@@ -1,5 +1,7 @@
 """table.c: records of the operators, decompositions and backward functions from expressions."""
 
+import ast
+
 import expr
 from emit import GENERATED, wrap
 
@@ -29,6 +31,7 @@ PROPERTIES = {  # of a tensor argument that a formula may ask for, and their kin
 OF_ARGUMENT = {  # of a tensor argument in a decomposition: kind, C
     "sizes": ("ints", "tni_sizes({})"), "dtype": ("dtype", "{}->view.dtype"), "device": ("device", "{}->device->id"),
     "rank": ("int", "{}->view.rank"), "numel": ("int", "{}->view.numel"),
+    "is_float": ("bool", "tni_is_float({}->view.dtype)"),
 }
 
 
@@ -62,10 +65,13 @@ class CoreEmitter:
         run = op.entry.get("run")
         if run is None:
             return "NULL"
-        if run.startswith("c:"):
+        if run.startswith("c:") and "(" not in run:
             return self.declare(run[2:], "const tn_cell *args, tn_cell *rets")
         name = f"run_{op.functional_c_name}"
         if op.form != op.entry["forms"].split()[0]:
+            return name
+        if run.startswith("c:"):
+            self.functions.append(self.shared_run(op, name, ast.parse(run[2:], mode="eval").body))
             return name
         names = {a.name: (a.kind, a.name) for a in op.functional.args}
         for a in op.functional.args:
@@ -84,13 +90,25 @@ class CoreEmitter:
             lines.append(f"    tn_dtype common = tni_common_float(args, {mask:#x});")
         for arg in op.functional.args:
             if arg.name in used:
-                c_type, read = READ[arg.kind]
+                c_type, read = ("tn_tensor *", "tni_arg_tensor(&args[{}])") if arg.type == "Tensor" else READ[arg.kind]
                 value = read.format(arg.position)
                 lines.append(f"    {c_type}{arg.name} = {f'tni_to_dtype({value}, common)' if arg in cast else value};")
         lines += [f"    {line}" for line in compiler.lines]
         lines.append(f"    return tni_return(rets, {result});\n}}\n")
         self.functions.append("\n".join(lines))
         return name
+
+    def shared_run(self, op, name, call):
+        """The boxed function of an operator that shares a C function, which is told its name and what sets it apart."""
+        given = {word.arg: word.value.value for word in call.keywords}
+        types = [{bool: "bool ", int: "int64_t ", str: "const char *"}[type(value)] + word for word, value in given.items()]
+        values = [f'"{value}"' if isinstance(value, str) else str(value).lower() for value in given.values()]
+        parameters = ", ".join(["const char *call, const tn_cell *args, tn_cell *rets", *types])
+        if self.declared.setdefault(call.func.id, parameters) != parameters:
+            raise SystemExit(f"operators.toml: {op.schema.name}: {call.func.id} is given other words elsewhere")
+        arguments = ", ".join([f'"tn_{op.functional_c_name}"', "args", "rets", *values])
+        return (f"static tn_status {name}(const tn_cell *args, tn_cell *rets) {{\n"
+                f"    return {call.func.id}({arguments});\n}}\n")
 
     # ---- derivatives --------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ def gradient(entry):
         text = f"none: {entry['constant']}"
     else:
         text = "formula" if "grad" in entry else "through its calls"
-    if entry.get("second") is False:
+    if "why_not_second" in entry:
         text += f"; not twice: {entry['why_not_second']}"
     return text
 

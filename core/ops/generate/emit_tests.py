@@ -70,7 +70,7 @@ def samples_of(table, entry):
 
 def order(entry):
     """How often the operator can be differentiated."""
-    return "CONSTANT" if "constant" in entry else "FIRST_ORDER" if entry.get("second") is False else "SECOND_ORDER"
+    return "CONSTANT" if "constant" in entry else "FIRST_ORDER" if "why_not_second" in entry else "SECOND_ORDER"
 
 
 def source(table):

@@ -7,6 +7,7 @@ has a name is borrowed. NULL is a failure and passes through every call, so the 
 """
 
 import ast
+import math
 
 from emit import default_c
 
@@ -91,6 +92,8 @@ class Compiler:
 
     def visit(self, node):
         if isinstance(node, ast.Name):
+            if node.id == "inf":
+                return "constant", math.inf, False
             if node.id not in self.names:
                 self.fail(f"no argument or result '{node.id}'")
             kind, code = self.names[node.id]
@@ -119,9 +122,14 @@ class Compiler:
             return self.binary(node, node.ops[0], node.left, node.comparators[0])
         if isinstance(node, ast.IfExp):
             return self.choice(node)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+            return self.given_or(node)
+        result = None
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            node, result = node.value, node.slice.value
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             named = {k.arg: self.visit(k.value) for k in node.keywords}
-            return self.call(node.func.id, [self.visit(a) for a in node.args], named)
+            return self.call(node.func.id, [self.visit(a) for a in node.args], named, result)
         self.fail(f"cannot compile '{ast.unparse(node)}'")
 
     def rounds_often(self, tree):
@@ -191,7 +199,8 @@ class Compiler:
         """One of two tensors; only that is computed."""
         condition, name = self.condition(node.test), f"t{self.n_temps}"
         self.n_temps += 1
-        self.lines += [f"tn_tensor *{name};", f"if ({condition}) {{"]
+        test = condition if condition.startswith("(") else f"({condition})"
+        self.lines += [f"tn_tensor *{name};", f"if {test} {{"]
         for branch, end in ((node.body, "} else {"), (node.orelse, "}")):
             kind, code, owned = self.visit(branch)
             if kind != "tensor":
@@ -199,8 +208,17 @@ class Compiler:
             self.lines += [f"{name} = {code if owned else f'tni_keep_opt({code})'};", end]
         return "tensor", name, True
 
-    def call(self, name, values, named=()):
-        """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""
+    def given_or(self, node):
+        """A dtype or device that was given, else the other."""
+        (kind, given, _), (other_kind, other, _) = map(self.visit, node.values)
+        left_out = {"dtype": f"{given} == TN_DTYPE_NONE", "device": f"{given}.type == 0"}.get(kind)
+        if not left_out or kind != other_kind:
+            self.fail(f"'{ast.unparse(node)}' is of {kind} and {other_kind}")
+        return kind, f"({left_out} ? {other} : {given})", False
+
+    def call(self, name, values, named=(), result=None):
+        """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor. Of an
+        operator with several results one is taken, by its number."""
         op = self.table.by_c_name(name)
         named = dict(named)
         if op:
@@ -224,7 +242,13 @@ class Compiler:
             self.declare(name, values)
         if named:
             self.fail(f"{name} has no argument {sorted(named)}")
-        temp = self.temp(f"tni_{name}({', '.join(code)})")
+        if result is None:
+            temp = self.temp(f"tni_{name}({', '.join(code)})")
+        else:
+            results = [self.temp("NULL") for _ in op.schema.rets]
+            self.lines.append(f"(void)tni_{name}({', '.join(code + ['&' + r for r in results])});")
+            temp = results.pop(result)
+            self.lines += [f"tni_drop({other});" for other in results]
         for value in values:
             if value[2]:
                 self.lines.append(f"tni_drop({value[1]});")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import schema as schemas
 
 FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "run_for", "grad",
-          "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
-          "why_not_second", "tolerance", "check", "wide", "doc"}
+          "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "why_not_second",
+          "tolerance", "check", "wide", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
 TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
@@ -109,7 +109,8 @@ def load(path, kernels):
     check_files(path, data["sections"])
     table = Table([], [], sample_classes=data["samples"])
     for name, heading in data["sections"].items():
-        entries = tomllib.loads(section_file(path, name).read_text())["op"]
+        defaults = tomllib.loads(section_file(path, name).read_text())
+        entries = [defaults | entry for entry in defaults.pop("op")]
         table.entries += entries
         table.headings += [heading] * len(entries)
     for entry in table.entries:
@@ -135,6 +136,8 @@ def load(path, kernels):
             fail(entry, "'infer' is for kernels that are not pointwise")
         if entry["kind"] in ("view", "composite"):
             entry.setdefault("run", f"c:tni_run_{name}")
+        if "run" in entry:
+            entry["run"] = "; ".join(entry["run"].splitlines())
         entry.setdefault("types", "promote")
         entry.setdefault("forms", "functional")
         entry.setdefault("tolerance", "exact")
@@ -150,8 +153,6 @@ def load(path, kernels):
             fail(entry, "has a 'grad' and says why it has none")
         if not ({"grad", "constant"} & set(entry)) and "run" not in entry:
             fail(entry, "has no 'grad', no 'run' to differentiate through, and no 'constant' that says why")
-        if entry.get("second") is False and "why_not_second" not in entry:
-            fail(entry, "second = false needs why_not_second")
         if isinstance(entry["samples"], str) and not entry["samples"].startswith("none: ") \
                 and entry["samples"] not in table.sample_classes:
             fail(entry, f"no sample class '{entry['samples']}'")

@@ -7,8 +7,9 @@
 #ifndef TNI_PLUGINS_SHARED_GPU_DRIVER_H
 #define TNI_PLUGINS_SHARED_GPU_DRIVER_H
 
+#include "plugins/shared/try.h"
+
 #include <stdbool.h>
-#include <tenon/plugin.h>
 
 enum {
     GPU_MAX_MEMORY = 8,     /* tensors of a launch */

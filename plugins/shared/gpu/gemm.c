@@ -288,9 +288,7 @@ tn_status gpu_gemm_run(const tn_call *call, const gpu_gemm *p) {
     tn_dtype type = p->a.dtype;
     tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
     gemm_params whole, parts;
-    tn_status status = p->depth ? pack(call, p) : TN_OK;
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(p->depth ? pack(call, p) : TN_OK);
     fill(call, p, &whole);
     if (has_parts)
         fill_parts(type, &whole, &parts);
@@ -303,6 +301,6 @@ tn_status gpu_gemm_run(const tn_call *call, const gpu_gemm *p) {
                               p->n_batch * p->parts)},
         .local = {side, side},
     };
-    status = run(call, p, &launch, GEMM, has_parts ? type : p->c.dtype);
+    tn_status status = run(call, p, &launch, GEMM, has_parts ? type : p->c.dtype);
     return status == TN_OK && has_parts ? combine(call, p, &whole, s) : status;
 }

@@ -242,10 +242,8 @@ static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, ro
                             const tn_tensor_view *const *views) {
     index_params *p = &r->p;
     gpu_sorted sorted;
-    tn_status status = gpu_sort(call, a->index, a->shared ? 0 : a->dim, false, NULL, NULL,
-                                sum_bytes(call), &sorted);
-    if (status != TN_OK)
-        return status;
+    PLUGIN_TRY(gpu_sort(call, a->index, a->shared ? 0 : a->dim, false, NULL, NULL, sum_bytes(call),
+                        &sorted));
     p->items = gpu_loop_numel(&r->loop) * p->n;
     p->keys = (int64_t)(sorted.keys / 8);
     p->places = (int64_t)(sorted.places / gpu_dtype_sizes[sorted.place_dtype]);

@@ -75,9 +75,7 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
         va_start(list, format);
         vsnprintf(text, sizeof text, format, list);
         va_end(list);
-        tn_status status = build(call->device, key | USED, source, text, &kernel);
-        if (status != TN_OK)
-            return status;
+        PLUGIN_TRY(build(call->device, key | USED, source, text, &kernel));
     }
     if (launch->groups[0] > INT32_MAX || launch->groups[1] > GPU_MAX_GROUPS ||
         launch->groups[2] > GPU_MAX_GROUPS)

@@ -38,8 +38,8 @@ static void make(const tn_call *call, gpu_gemm_job *job) {
 tn_status gpu_gemm_job_run(const tn_call *call) {
     gpu_gemm_job job;
     make(call, &job);
-    tn_status status = gpu_pad_run(call, &job.pad);
-    return status == TN_OK ? gpu_gemm_run(call, &job.product) : status;
+    PLUGIN_TRY(gpu_pad_run(call, &job.pad));
+    return gpu_gemm_run(call, &job.product);
 }
 
 tn_status gpu_gemm_job_prepare(const tn_call *call, tn_plan *out) {

@@ -188,9 +188,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
         for (uint32_t k = 0; k < l.n_memory; k++)
             l.memory[k] = steps[i].memory[k];
         gpu_launch_items(&l, p.items, steps[i].group);
-        tn_status status = run(call, &l, steps[i].which, source, steps[i].name, &f);
-        if (status != TN_OK)
-            return status;
+        PLUGIN_TRY(run(call, &l, steps[i].which, source, steps[i].name, &f));
     }
     return TN_OK;
 }

@@ -5,31 +5,16 @@
 #include <string.h>
 
 void tc_put_xml(FILE *out, const char *text) {
+    static const char *const entities[256] = {
+        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        switch (*p) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        case '\'':
-            fputs("&#39;", out);
-            break;
-        default:
-            /* U+FFFE and U+FFFF are no characters of XML, either. */
-            if (p[0] == 0xef && p[1] == 0xbf && (p[2] == 0xbe || p[2] == 0xbf)) {
-                fputc('?', out);
-                p += 2;
-            } else {
-                fputc((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f ? '?' : *p, out);
-            }
+        if (entities[*p]) {
+            fputs(entities[*p], out);
+        } else if (p[0] == 0xef && p[1] == 0xbf && (p[2] == 0xbe || p[2] == 0xbf)) {
+            fputc('?', out); /* U+FFFE and U+FFFF are no characters of XML, either */
+            p += 2;
+        } else {
+            fputc((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f ? '?' : *p, out);
         }
     }
 }

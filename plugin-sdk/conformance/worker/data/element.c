@@ -103,36 +103,27 @@ static uint16_t encode16(tc_real x, int digits) {
 
 /* ---- elements ---------------------------------------------------------------------------- */
 
+/* X(dtype, C's type, member of tc_number): what C reads and writes itself; of bool see tc_store. */
+#define PLAIN(X) \
+    X(TN_F32, float, f) \
+    X(TN_F64, double, f) \
+    X(TN_I8, int8_t, i) \
+    X(TN_I16, int16_t, i) \
+    X(TN_I32, int32_t, i) \
+    X(TN_I64, int64_t, i) \
+    X(TN_U8, uint8_t, i) \
+    X(TN_BOOL, uint8_t, i)
+
 tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
     tc_number n = {0, 0};
     switch (dtype) {
-    case TN_F32:
-        n.f = ((const float *)data)[i];
+#define LOAD(dtype_, type, member) \
+    case dtype_: \
+        n.member = ((const type *)data)[i]; \
         break;
-    case TN_F64:
-        n.f = ((const double *)data)[i];
-        break;
-    case TN_F16:
-        n.f = decode16(((const uint16_t *)data)[i], 10);
-        break;
-    case TN_BF16:
-        n.f = decode16(((const uint16_t *)data)[i], 7);
-        break;
-    case TN_I8:
-        n.i = ((const int8_t *)data)[i];
-        break;
-    case TN_I16:
-        n.i = ((const int16_t *)data)[i];
-        break;
-    case TN_I32:
-        n.i = ((const int32_t *)data)[i];
-        break;
-    case TN_I64:
-        n.i = ((const int64_t *)data)[i];
-        break;
+        PLAIN(LOAD)
     default:
-        n.i = ((const uint8_t *)data)[i];
-        break;
+        n.f = decode16(((const uint16_t *)data)[i], dtype == TN_F16 ? 10 : 7);
     }
     return n;
 }
@@ -156,37 +147,16 @@ void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x) {
         store_nan(dtype, data, i, signbit(x.f), significand);
         return;
     }
+    if (dtype == TN_BOOL)
+        x.i = x.i != 0;
     switch (dtype) {
-    case TN_F32:
-        ((float *)data)[i] = (float)x.f;
+#define STORE(dtype_, type, member) \
+    case dtype_: \
+        ((type *)data)[i] = (type)x.member; \
         break;
-    case TN_F64:
-        ((double *)data)[i] = (double)x.f;
-        break;
-    case TN_F16:
-        ((uint16_t *)data)[i] = encode16(x.f, 10);
-        break;
-    case TN_BF16:
-        ((uint16_t *)data)[i] = encode16(x.f, 7);
-        break;
-    case TN_I8:
-        ((int8_t *)data)[i] = (int8_t)x.i;
-        break;
-    case TN_I16:
-        ((int16_t *)data)[i] = (int16_t)x.i;
-        break;
-    case TN_I32:
-        ((int32_t *)data)[i] = (int32_t)x.i;
-        break;
-    case TN_I64:
-        ((int64_t *)data)[i] = x.i;
-        break;
-    case TN_U8:
-        ((uint8_t *)data)[i] = (uint8_t)x.i;
-        break;
+        PLAIN(STORE)
     default:
-        ((uint8_t *)data)[i] = x.i != 0;
-        break;
+        ((uint16_t *)data)[i] = encode16(x.f, dtype == TN_F16 ? 10 : 7);
     }
 }
 
