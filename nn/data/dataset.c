@@ -86,7 +86,7 @@ static const void *host_address(tn_tensor *t) {
 
 static tn_status add_column(table *t, uint32_t k, tn_tensor *tensor, uint64_t each, int64_t n) {
     t->columns[k].each = each;
-    if (each == 0)
+    if (each == 0 || n == 0)
         return TN_OK;
     const void *at = host_address(tensor);
     if (at) {

@@ -745,6 +745,11 @@ static void tensors_that_do_not_fit_are_refused(void **state) {
     assert_error(TN_ERR_INVALID_ARGUMENT, "at NULL", NULL);
     assert_int_equal(tn_dataset_init_tensors(NULL, &x, 1), TN_ERR_INVALID_ARGUMENT);
     assert_error(TN_ERR_INVALID_ARGUMENT, "dataset is NULL", NULL);
+    tn_tensor *empty = tn_ones(TN_SHAPE(0, 2), TN_F32, dev); /* is one, of nothing */
+    assert_ok(tn_dataset_init_tensors(&d, &empty, 1));
+    assert_null(tn_data_loader_create(&d, &(tn_data_loader_options){.batch_size = 1}));
+    assert_error(TN_ERR_INVALID_ARGUMENT, "has 0 samples", NULL);
+    tn_dataset_finish(&d);
     tn_tensor *on_meta = tn_ones(TN_SHAPE(4), TN_F32, tn_device_parse("meta"));
     assert_int_equal(tn_dataset_init_tensors(&d, &on_meta, 1), TN_ERR_UNSUPPORTED);
     tn_error_clear();
