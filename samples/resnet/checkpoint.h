@@ -17,8 +17,8 @@ typedef struct training_state {
 /* Writes the model, and where `state` is not NULL what training goes on from. */
 tn_status checkpoint_save(const char *path, resnet *m, const training_state *state);
 
-/* Makes the model of a file: stem, width and classes from the shapes of its tensors. Other tensors may
- * be there; num_batches_tracked, which older files of torchvision lack, may not. After an error
+/* Makes the model of a file: stem, width and classes from the shapes of its tensors. It may have other
+ * tensors, and may lack num_batches_tracked, as older files of torchvision do. After an error
  * resnet_finish, too. */
 tn_status checkpoint_load(const char *path, resnet *m, tn_device device);
 

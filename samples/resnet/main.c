@@ -18,9 +18,6 @@ static tn_status make_model(const options *o, tn_device device, resnet *m) {
     tn_manual_seed(o->training.seed);
     tn_status status =
         o->load ? checkpoint_load(o->load, m, device) : resnet_init(m, &o->config, device);
-    if (status == TN_OK && m->config.n_classes != N_CLASSES && (!o->only_tests || o->n_logits == 0))
-        fprintf(stderr, "resnet: note: the model knows %lld classes, the data %d\n",
-                (long long)m->config.n_classes, N_CLASSES);
     uint64_t n = 0;
     tn_tensor **parameters = status == TN_OK ? tn_nn_parameters(m, resnet_visit, &n) : NULL;
     if (!parameters)
@@ -33,6 +30,9 @@ static tn_status make_model(const options *o, tn_device device, resnet *m) {
         printf("model   ResNet-18, %lld channels wide, stem of %s: %lld weights\n",
                (long long)m->config.width,
                m->config.stem == STEM_IMAGENET ? "ImageNet's" : "CIFAR's", (long long)n_weights);
+    if (talks(o) && m->config.n_classes != N_CLASSES)
+        printf("        it knows %lld classes, and the data has %d\n",
+               (long long)m->config.n_classes, N_CLASSES);
     return TN_OK;
 }
 
