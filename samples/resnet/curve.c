@@ -69,7 +69,7 @@ bool curve_write(const char *path, const history *h, const char *title) {
         fprintf(stderr, "resnet: %s: %s\n", path, strerror(errno));
         return false;
     }
-    frame losses = {.steps = 1, .high = 0.1, .top = HEAD + 24};
+    frame losses = {.steps = 1, .high = 0.1, .top = HEAD};
     for (int i = 0; i < h->n_losses; i++) {
         losses.high = h->losses[i].value > losses.high ? h->losses[i].value : losses.high;
         losses.steps = (double)h->losses[i].step;
