@@ -35,7 +35,7 @@ expect "npu" "$work/npu.out"
 expect "TENON_PLUGIN_PATH" "$work/npu.out"
 ok "a device that is not there is refused, with what to do"
 
-printf '#include <tenon/nn.h>\n#include <tenon/tenon.h>\nint main(void) {\n    tn_nn_linear m;\n%s\n}\n' \
+printf '#include <tenon/data.h>\n#include <tenon/nn.h>\n#include <tenon/tenon.h>\nint main(void) {\n    tn_nn_linear m;\n%s\n}\n' \
     '    return tn_nn_linear_init(&m, &(tn_nn_linear_options){2, 3, false}, tn_no_device(), TN_F32);' >"$work/nn.c"
 # shellcheck disable=SC2046
 $cc -std=c11 -Wall -Wextra -Werror -o "$work/nn" "$work/nn.c" $(pkg-config --cflags --libs tenon-nn)

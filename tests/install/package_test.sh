@@ -64,6 +64,8 @@ TENON_CPU_THREADS=1 "$work/samples/mnist/mnist" --quick --epochs 1 --data "$doc/
     fail "mnist: $(cat "$work/mnist.out")"
 "$work/samples/gpt/gpt" --quick --steps 4 --text "$doc/docs" --out "$work/gpt.svg" >"$work/gpt.out" 2>&1 ||
     fail "gpt: $(cat "$work/gpt.out")"
+"$work/samples/resnet/resnet" --quick --steps 4 --data "$doc/samples/mnist/data" --out "$work/resnet.svg" >"$work/resnet.out" 2>&1 ||
+    fail "resnet: $(cat "$work/resnet.out")"
 ok "the samples build where they are installed, and run"
 
 build plugins

@@ -98,6 +98,14 @@ GOOD = {
     "tn_lr_multi_step.n": "2",
     "tn_lr_one_cycle.options": "ten_steps()",
     "tn_to_dlpack.flags": "0",
+    "tn_dataset_init_tensors.tensors": "list_of(plain())",
+    "tn_dataset_init_tensors.n": "1",
+    "tn_dataset_init_idx.paths": "list_of_text(idx_path())",
+    "tn_dataset_init_idx.n": "1",
+    "tn_dataset_init_records.paths": "list_of_text(idx_path())",
+    "tn_dataset_init_records.n": "1",
+    "tn_data_loader_next.out": "batch_out()",
+    "tn_data_loader_get_state.out": "loader_state_with(0, 0)",
     "tn_free.t": "plain()",
     "tn_escape.t": "plain()",
     "tn_pinned_free.p": "tn_pinned_alloc(cpu(), 64)",
@@ -119,6 +127,7 @@ GIVEN_BACK = {
     "tn_stream_create": "tn_stream_drop", "tn_event_create": "tn_event_destroy",
     "tn_sgd_create": "tn_optimizer_destroy", "tn_adam_create": "tn_optimizer_destroy", "tn_adamw_create": "tn_optimizer_destroy",
     "tn_rmsprop_create": "tn_optimizer_destroy", "tn_adagrad_create": "tn_optimizer_destroy", "tn_lion_create": "tn_optimizer_destroy",
+    "tn_data_loader_create": "tn_data_loader_destroy",
     "tn_pinned_alloc": "tn_pinned_free", "tn_to_string": "tn_string_free",
     "tn_memory_snapshot": "tn_string_free", "tn_profile_table": "tn_string_free",
 }
@@ -143,7 +152,11 @@ KINDS = {
     "tn_cell *": "result_cells", "double *": "out", "int64_t *": "out", "uint64_t *": "out",
     "DLManagedTensorVersioned **": "out", "DLManagedTensor **": "out", "DLManagedTensorVersioned *": "dlpack",
     "DLManagedTensor *": "dlpack_legacy", "tn_function_context *": "context", "const tn_function_context *": "context",
-    "const tn_function *": "function", "const tn_kernel *": "kernel",
+    "const tn_function *": "function", "const tn_kernel *": "kernel", "const char *const *": "texts",
+    "tn_dataset *": "dataset", "const tn_dataset *": "dataset", "const tn_data_records *": "records",
+    "tn_data_random *": "random", "tn_data_loader *": "loader", "const tn_data_loader *": "loader",
+    "const tn_data_loader_options *": "loader_options", "tn_data_batch *": "out", "tn_data_loader_state *": "out",
+    "const tn_data_loader_state *": "loader_state",
 }
 # Kinds that C converts from what WRONG_<KIND> is made of.
 CAST = {"out", "i32", "dlpack", "dlpack_legacy", "address"}

@@ -519,6 +519,128 @@ const tn_kernel *good_kernel(void) {
     return kernel_without(-1);
 }
 
+/* ---- datasets and loaders ---------------------------------------------------------------- */
+
+const char *const *list_of_text(const char *text) {
+    static const char *list[N_MANY];
+    for (int i = 0; i < N_MANY; i++)
+        list[i] = text;
+    return list;
+}
+
+const char *const *good_texts(void) {
+    return list_of_text(idx_path());
+}
+
+static tn_status read_zero(void *user, int64_t index, void *const *out) {
+    memset(out[0], 0, 2 * sizeof(float));
+    return TN_OK;
+}
+
+tn_dataset *good_dataset(void) {
+    static tn_dataset d;
+    d = (tn_dataset){.length = 5, .n_fields = 1, .read = read_zero};
+    d.fields[0] = tn_data_field_of(TN_F32, TN_SHAPE(2));
+    return &d;
+}
+
+tn_dataset *dataset_with(int fault) {
+    tn_dataset *d = good_dataset();
+    static const int64_t lengths[] = {[2] = 0, [3] = -5, [4] = INT64_C(1) << 62};
+    if (fault == 0)
+        *d = (tn_dataset){0};
+    if (fault == 1)
+        d->read = NULL;
+    if (fault >= 2 && fault <= 4)
+        d->length = lengths[fault];
+    if (fault == 5)
+        d->n_fields = 99;
+    if (fault == 6)
+        d->fields[0].dtype = (tn_dtype)99;
+    if (fault == 7)
+        d->fields[0].rank = 99;
+    if (fault == 8)
+        d->fields[0].sizes[0] = -2;
+    if (fault == 9)
+        d->fields[0].sizes[0] = INT64_C(1) << 58;
+    return d;
+}
+
+/* Of the labels' file: 8 bytes, then one each. */
+tn_data_records *good_records(void) {
+    static tn_data_records r;
+    r = (tn_data_records){.record_bytes = 1, .n_fields = 1};
+    r.fields[0] = tn_data_field_of(TN_U8, TN_SCALAR_SHAPE);
+    return &r;
+}
+
+tn_data_records *records_with(int fault) {
+    tn_data_records *r = good_records();
+    if (fault < 2)
+        r->record_bytes = fault ? UINT64_MAX : 0;
+    if (fault == 2)
+        r->header_bytes = UINT64_MAX;
+    if (fault == 3 || fault == 4)
+        r->n_fields = fault == 3 ? 0 : 99;
+    if (fault == 5)
+        r->offsets[0] = UINT64_MAX;
+    return r;
+}
+
+tn_data_random *good_random(void) {
+    static tn_data_random r;
+    r = tn_data_random_of(1, 2, 3);
+    return &r;
+}
+
+tn_data_loader *good_loader(void) {
+    return tn_data_loader_create(good_dataset(), good_loader_options());
+}
+
+tn_data_loader_options *good_loader_options(void) {
+    static tn_data_loader_options o;
+    o = (tn_data_loader_options){.batch_size = 2, .shuffle = true, .n_workers = 1};
+    return &o;
+}
+
+tn_data_loader_options *loader_options_with(int fault) {
+    tn_data_loader_options *o = good_loader_options();
+    if (fault == 0)
+        *o = (tn_data_loader_options){0};
+    if (fault == 1 || fault == 2)
+        o->batch_size = fault == 1 ? -1 : INT64_MAX;
+    if (fault == 3)
+        o->n_workers = UINT32_MAX;
+    if (fault == 4)
+        o->prefetch = UINT32_MAX;
+    if (fault == 5)
+        o->n_fields = 99;
+    if (fault == 6)
+        o->device = (tn_device){99, 0};
+    if (fault == 7)
+        o->device = tn_device_parse("meta");
+    if (fault == 8) {
+        o->batch_size = 6;
+        o->drop_last = true;
+    }
+    return o;
+}
+
+tn_data_batch *batch_out(void) {
+    static tn_data_batch batch;
+    return &batch;
+}
+
+tn_data_loader_state *good_loader_state(void) {
+    return loader_state_with(1, 2);
+}
+
+tn_data_loader_state *loader_state_with(int64_t epoch, int64_t position) {
+    static tn_data_loader_state state;
+    state = (tn_data_loader_state){7, epoch, position};
+    return &state;
+}
+
 /* ---- wrong values ------------------------------------------------------------------------ */
 
 const int64_t *numbers(int64_t value) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/data.h>
 #include <tenon/dlpack.h>
 #include <tenon/kernels.h>
 #include <tenon/tenon.h>
@@ -113,6 +114,15 @@ DLManagedTensor *good_dlpack_legacy(void);
 tn_function_context *good_context(void);
 const tn_function *good_function(void);
 const tn_kernel *good_kernel(void);
+const char *const *list_of_text(const char *text);
+const char *const *good_texts(void);
+tn_dataset *good_dataset(void);
+tn_data_records *good_records(void);
+tn_data_random *good_random(void);
+tn_data_loader *good_loader(void);
+tn_data_loader_options *good_loader_options(void);
+tn_data_loader_state *good_loader_state(void);
+tn_data_batch *batch_out(void);
 
 /* ---- wrong values ----------------------------------------------------------------------- */
 
@@ -328,6 +338,52 @@ const char *long_text(void);
     X("of no size", kernel_without(2)) \
     X("of no operator", kernel_without(3)) \
     X("of another schema", kernel_without(4))
+#define WRONG_texts(X) \
+    X("NULL", NULL) \
+    X("of NULL", list_of_text(NULL)) \
+    X("of \"\"", list_of_text("")) \
+    X("of no UTF-8", list_of_text("\xff\xfe%n%s\x1b[2J")) \
+    X("of 70,000 letters", list_of_text(long_text())) \
+    X("of a folder", list_of_text("/"))
+#define WRONG_dataset(X) \
+    X("NULL", NULL) \
+    X("zeros", dataset_with(0)) \
+    X("without read", dataset_with(1)) \
+    X("of no samples", dataset_with(2)) \
+    X("of -5 samples", dataset_with(3)) \
+    X("of 2^62 samples", dataset_with(4)) \
+    X("of 99 fields", dataset_with(5)) \
+    X("of no dtype", dataset_with(6)) \
+    X("of rank 99", dataset_with(7)) \
+    X("of negative sizes", dataset_with(8)) \
+    X("of 2^60 bytes", dataset_with(9))
+#define WRONG_records(X) \
+    X("NULL", NULL) \
+    X("of no bytes", records_with(0)) \
+    X("of 2^64 - 1 bytes", records_with(1)) \
+    X("behind 2^64 - 1 bytes", records_with(2)) \
+    X("of no fields", records_with(3)) \
+    X("of 99 fields", records_with(4)) \
+    X("with a field beyond", records_with(5))
+#define WRONG_random(X) X("NULL", NULL)
+#define WRONG_loader(X) X("NULL", NULL)
+#define WRONG_loader_options(X) \
+    X("NULL", NULL) \
+    X("zeros", loader_options_with(0)) \
+    X("batches of -1", loader_options_with(1)) \
+    X("batches of 2^63 - 1", loader_options_with(2)) \
+    X("2^32 - 1 workers", loader_options_with(3)) \
+    X("2^32 - 1 batches ahead", loader_options_with(4)) \
+    X("99 fields", loader_options_with(5)) \
+    X("device {99, 0}", loader_options_with(6)) \
+    X("device meta", loader_options_with(7)) \
+    X("no last batch", loader_options_with(8))
+#define WRONG_loader_state(X) \
+    X("NULL", NULL) \
+    X("epoch -1", loader_state_with(-1, 0)) \
+    X("epoch 2^31", loader_state_with(INT64_C(1) << 31, 0)) \
+    X("position -1", loader_state_with(0, -1)) \
+    X("position 2^63 - 1", loader_state_with(0, INT64_MAX))
 #define WRONG_callback(X) X("NULL", NULL)
 /* Structs that begin with their size. */
 #define WRONG_sized(X) \
@@ -342,6 +398,10 @@ DLManagedTensorVersioned *dlpack_with(int fault);
 const tn_function *function_without(int member);
 const tn_kernel *kernel_without(int member);
 void *sized(void *good, uint64_t bytes);
+tn_dataset *dataset_with(int fault);
+tn_data_records *records_with(int fault);
+tn_data_loader_options *loader_options_with(int fault);
+tn_data_loader_state *loader_state_with(int64_t epoch, int64_t position);
 
 /* A tn_fallback_policy and its like are numbers here. */
 #define MISUSE_KINDS(X) \
@@ -379,7 +439,14 @@ void *sized(void *good, uint64_t bytes);
     X(dlpack_legacy, DLManagedTensor *) \
     X(context, tn_function_context *) \
     X(function, const tn_function *) \
-    X(kernel, const tn_kernel *)
+    X(kernel, const tn_kernel *) \
+    X(texts, const char *const *) \
+    X(dataset, tn_dataset *) \
+    X(records, tn_data_records *) \
+    X(random, tn_data_random *) \
+    X(loader, tn_data_loader *) \
+    X(loader_options, tn_data_loader_options *) \
+    X(loader_state, tn_data_loader_state *)
 
 #define MISUSE_DECLARE(kind, type) \
     type wrong_##kind(unsigned i); \

@@ -115,6 +115,43 @@ static void the_row_of_an_embeddings_padding_is_zero_and_gets_no_gradient(void *
     tn_nn_embedding_finish(&m);
 }
 
+static double deviation_of(tn_tensor *t) {
+    double value;
+    assert_ok(tn_item(tn_sqrt(tn_mean(tn_mul(tn_detach(t), tn_detach(t)))), &value));
+    return value;
+}
+
+static void weights_are_filled_as_kaiming_he_has_it(void **state) {
+    tn_nn_conv m;
+    tn_nn_conv_options o = {.in_channels = 16, .out_channels = 32, .kernel_size = {3, 3}};
+    assert_ok(tn_nn_conv_init(&m, &o, dev, TN_F32));
+    assert_ptr_equal(tn_nn_kaiming_normal_(m.weight, TN_NN_FAN_OUT, sqrt(2)), m.weight);
+    assert_true(fabs(deviation_of(m.weight) / sqrt(2. / (32 * 9)) - 1) < 0.05);
+    assert_ptr_equal(tn_nn_kaiming_normal_(m.weight, TN_NN_FAN_IN, 1), m.weight);
+    assert_true(fabs(deviation_of(m.weight) / sqrt(1. / (16 * 9)) - 1) < 0.05);
+    tn_tensor *uniform = tn_nn_kaiming_uniform_(m.weight, TN_NN_FAN_OUT, sqrt(2));
+    assert_ptr_equal(uniform, m.weight);
+    assert_uniform(uniform, sqrt(6. / (32 * 9)));
+    assert_gradients(&m, visit_conv,
+                     tn_nn_conv_forward(&m, noise(TN_F32, TN_SHAPE(1, 16, 4, 4), 1)), 2);
+    tn_nn_conv_finish(&m);
+
+    tn_tensor *vector = tn_ones(TN_SHAPE(3)), *matrix = tn_ones(TN_SHAPE(2, 0));
+    assert_null(tn_nn_kaiming_normal_(NULL, TN_NN_FAN_IN, 1));
+    assert_int_equal(tn_error_status(), TN_OK);
+    assert_fails(tn_nn_kaiming_normal_(TN_NONE, TN_NN_FAN_IN, 1), TN_ERR_INVALID_ARGUMENT,
+                 "TN_NONE");
+    assert_fails(tn_nn_kaiming_uniform_(vector, TN_NN_FAN_IN, 1), TN_ERR_SHAPE,
+                 "tn_nn_kaiming_uniform_", "[3]");
+    assert_fails(tn_nn_kaiming_normal_(matrix, (tn_nn_fan)7, 1), TN_ERR_INVALID_ARGUMENT,
+                 "fan is 7");
+    assert_fails(tn_nn_kaiming_normal_(matrix, TN_NN_FAN_IN, NAN), TN_ERR_INVALID_ARGUMENT,
+                 "gain is nan");
+    assert_fails(tn_nn_kaiming_normal_(matrix, TN_NN_FAN_IN, -1), TN_ERR_INVALID_ARGUMENT,
+                 "gain is -1");
+    assert_ptr_equal(tn_nn_kaiming_normal_(matrix, TN_NN_FAN_IN, 1), matrix);
+}
+
 /* ---- norms and dropout ------------------------------------------------------------------- */
 
 static void norms_over_the_last_dimensions_begin_as_the_operators(void **state) {
@@ -377,6 +414,7 @@ int main(void) {
         OPS_TEST(linear_is_of_pytorchs_bounds_and_shape),
         OPS_TEST(modules_are_of_the_dtype_that_was_asked_for),
         OPS_TEST(conv_takes_one_to_three_dimensions),
+        OPS_TEST(weights_are_filled_as_kaiming_he_has_it),
         OPS_TEST(the_row_of_an_embeddings_padding_is_zero_and_gets_no_gradient),
         OPS_TEST(norms_over_the_last_dimensions_begin_as_the_operators),
         OPS_TEST(batch_norm_averages_in_training_and_uses_the_averages_in_evaluation),

@@ -71,6 +71,16 @@ TN_API void tn_nn_visit_buffer(tn_nn_visitor *v, const char *name, tn_tensor **s
 /* t, kept for a model and marked as one that requires a gradient; NULL passes through. */
 TN_API tn_tensor *tn_nn_parameter(tn_tensor *t);
 
+/* ---- other first values ------------------------------------------------------------------ */
+
+/* What a module's weight is filled with instead, in place, after its init; returns the weight, NULL
+ * with an error. He et al., 2015, as torch.nn.init: of N(0, s), and of U(-s sqrt(3), s sqrt(3)), where
+ * s = gain / sqrt(fan). The fan of a weight [out, in, sizes ...] is in or out times the sizes; the
+ * gain before a ReLU is sqrt(2). */
+typedef enum tn_nn_fan { TN_NN_FAN_IN = 0, TN_NN_FAN_OUT = 1 } tn_nn_fan;
+TN_API tn_tensor *tn_nn_kaiming_normal_(tn_tensor *weight, tn_nn_fan fan, double gain);
+TN_API tn_tensor *tn_nn_kaiming_uniform_(tn_tensor *weight, tn_nn_fan fan, double gain);
+
 /* ---- models ------------------------------------------------------------------------------ */
 
 /* One tensor of a model; valid during the call. */
