@@ -199,9 +199,31 @@ class Compiler:
             self.lines += [f"{name} = {code if owned else f'tni_keep_opt({code})'};", end]
         return "tensor", name, True
 
+    def call_into(self, text, outs):
+        """Statements that call one operator and put its results into `outs`, C expressions; they leave `status`."""
+        tree = parse(text)[1]
+        op = self.table.by_c_name(tree.func.id) if isinstance(tree, ast.Call) and not tree.keywords else None
+        if not op or op.n_outs != len(outs):
+            self.fail(f"'{text}' is no call of an operator with {len(outs)} results")
+        code, values = self.arguments(tree.func.id, op, [self.visit(a) for a in tree.args], {})
+        results = [f"&{out}" for out in outs]
+        self.lines.append(f"tn_status status = tni_{tree.func.id}({', '.join(code + results)});")
+        self.drop(values)
+
     def call(self, name, values, named=()):
         """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""
-        op = self.table.by_c_name(name)
+        code, values = self.arguments(name, self.table.by_c_name(name), values, named)
+        temp = self.temp(f"tni_{name}({', '.join(code)})")
+        self.drop(values)
+        return "tensor", temp, True
+
+    def drop(self, values):
+        for value in values:
+            if value[2]:
+                self.lines.append(f"tni_drop({value[1]});")
+
+    def arguments(self, name, op, values, named):
+        """C of each argument, and the values behind them."""
         named = dict(named)
         if op:
             args = op.schema.args
@@ -224,11 +246,7 @@ class Compiler:
             self.declare(name, values)
         if named:
             self.fail(f"{name} has no argument {sorted(named)}")
-        temp = self.temp(f"tni_{name}({', '.join(code)})")
-        for value in values:
-            if value[2]:
-                self.lines.append(f"tni_drop({value[1]});")
-        return "tensor", temp, True
+        return code, values
 
     def declare(self, name, values):
         """The C function of a formula; all formulas that call it give it the same."""
