@@ -6,6 +6,7 @@
 #include "core/call/call.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
+#include "core/ops/history.h"
 
 #include <math.h>
 #include <string.h>
@@ -189,10 +190,10 @@ static bool has_kernel(tni_device *device, int kernel, tn_dtype dtype) {
 
 /* Would the kernels take the call, and its gradient if there is to be one? */
 static bool has_flash(const attention *a) {
-    const tn_tensor *const all[] = {a->query, a->key, a->value, a->mask};
+    tn_tensor *const all[] = {a->query, a->key, a->value, a->mask};
     bool wants_grad = false;
     for (int i = 0; i < 4; i++) {
-        const tn_tensor *t = all[i];
+        tn_tensor *t = all[i];
         if (t && (t->device != a->query->device || t->view.rank > 4 || t->view.numel == 0))
             return false;
         wants_grad = wants_grad || (t && tni_requires_grad(t));
@@ -461,14 +462,6 @@ tn_status tni_run_flash_attention(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return_many(&tmp, results, 2, rets);
 }
 
-/* constant + (again - again): its value, to the last bit, with the history of what was computed
- * again. */
-static tn_tensor *with_history(tni_temps *tmp, tn_tensor *constant, tn_tensor *again) {
-    tn_tensor *same = tni_own(tmp, tni_detach(again));
-    tn_tensor *zero = tni_own(tmp, tni_sub(again, same, tn_int(1)));
-    return tni_own(tmp, tni_add(constant, zero, tn_int(1)));
-}
-
 /* weight * (grad @ value transposed - sum(grad * output)), the derivative by the scores;
  * differentiable: logsumexp, which has no history, is then computed again. */
 static tn_tensor *flash_slope(const flash *f, tni_temps *tmp, tn_tensor *grad, tn_tensor *output,
@@ -481,7 +474,8 @@ static tn_tensor *flash_slope(const flash *f, tni_temps *tmp, tn_tensor *grad, t
     base = tni_own(tmp, tni_where_scalarself(dead, tn_int(0), base));
     tn_tensor *weights = flash_scores(f, tmp, dead);
     if (again)
-        base = with_history(tmp, base, tni_own(tmp, tni_logsumexp(weights, TN_SHAPE(-1), true)));
+        base =
+            tni_with_history(tmp, base, tni_own(tmp, tni_logsumexp(weights, TN_SHAPE(-1), true)));
     *out_weights = weights = flash_weights(tmp, weights, base, dead);
     tn_tensor *mean = tni_own(tmp, tni_mul(grad, output));
     mean = tni_then(tmp, tni_sum_dim(mean, TN_SHAPE(-1), true, TN_DTYPE_NONE), mean);

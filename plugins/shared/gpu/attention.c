@@ -8,8 +8,8 @@ enum {
     MAKES_QUERY,
     MAKES_KEY,
     MAKES_VALUE,
-    GROUP = 64,           /* work items of a device that is no CPU */
-    MOST_REGISTERS = 144, /* words of one of them for features */
+    GROUP = 64,          /* work items of a device that is no CPU */
+    MOST_REGISTERS = 80, /* words of one of them for features */
     MOST_PARTS = 16,
     STEP = 4,
     STEP_OF_CPU = 8,

@@ -34,6 +34,14 @@ typedef C LANES_OF;
 #define EACH_STEP(j) _Pragma("unroll") for (int j = 0; j < STEP; j++)
 #define EACH_LANE(l) _Pragma("unroll") for (int l = 0; l < W; l++)
 
+/* x of a row's lanes, y a number. */
+#if IS_CPU
+#pragma OPENCL FP_CONTRACT ON
+#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))
+#else
+#define MULTIPLY_ADD(x, y, z) FMA(x, y, z)
+#endif
+
 #define OF_KEYS (OUT >= 2)
 #define HAS_SLOPES (OUT == 1 || OUT == 2)
 /* Features of a work item, and of what it sums up. */
@@ -45,7 +53,7 @@ typedef C LANES_OF;
 #define FEATURE(k, f) ((i64)(f) * (UNIT ? 1 : p.strides[k][3]))
 #define ROW(k, b, h, i) \
     (p.offsets[k] + (b)*p.strides[k][0] + (h)*p.strides[k][1] + (i)*p.strides[k][2])
-#define SMALLEST (-(C)INFINITY)
+#define SMALLEST ((C)f32_of_bits(0xff800000u)) /* -infinity */
 
 /* Row f of every lane of a tensor: x[f] of type LANES_OF. */
 #define LOAD_ROWS(x, n_part, n, tensor, k, b, h) \
@@ -66,10 +74,31 @@ typedef C LANES_OF;
         int at_ = part * (n_part) + f; \
         if (IS_FEATURE(at_, part, n)) { \
             EACH_STEP(j) { \
-                s[j] += x[f] * load(T)(tensor, at[j] + FEATURE(k, at_)); \
+                s[j] = MULTIPLY_ADD(x[f], load(T)(tensor, at[j] + FEATURE(k, at_)), s[j]); \
             } \
         } \
     }
+
+/* What is summed up, times row j of another tensor. */
+#if OUT == 0
+#define ADDED(i) load(T)(value, i)
+#define OF_ADDED ATTENTION_VALUE
+#elif OUT == 1
+#define ADDED(i) load(T)(key, i)
+#define OF_ADDED ATTENTION_KEY
+#elif OUT == 2
+#define ADDED(i) load(T)(query, i)
+#define OF_ADDED ATTENTION_QUERY
+#else
+#define ADDED(i) load(T)(grad, i)
+#define OF_ADDED ATTENTION_GRAD
+#endif
+#define ADD_TO_SUM(f, j) \
+    do { \
+        int at_ = part * SUMS + f; \
+        if (IS_FEATURE(at_, part, N_SUMS)) \
+            sums[f] = MULTIPLY_ADD(s[j], ADDED(at[j] + FEATURE(OF_ADDED, at_)), sums[f]); \
+    } while (0)
 
 /* Sums of the parts of a row, in all of them. */
 #if PARTS > 1
@@ -272,9 +301,10 @@ KERNEL_OF_GROUP(GROUP, 1, attention)
                 int at_ = part * V_PART + f;
                 if (IS_FEATURE(at_, part, V)) {
                     EACH_STEP(j) {
-                        s[j] += (y[f] -
-                                 load(T)(output, at_output[j] + FEATURE(ATTENTION_OUTPUT, at_))) *
-                                load(T)(grad, at[j] + FEATURE(ATTENTION_GRAD, at_));
+                        LANES_OF off =
+                            y[f] - load(T)(output, at_output[j] + FEATURE(ATTENTION_OUTPUT, at_));
+                        s[j] = MULTIPLY_ADD(
+                            off, load(T)(grad, at[j] + FEATURE(ATTENTION_GRAD, at_)), s[j]);
                     }
                 }
             }
@@ -289,33 +319,22 @@ KERNEL_OF_GROUP(GROUP, 1, attention)
 #endif
 
             EACH_STEP(j) {
-#if OUT == 0
-                at[j] = ROW(ATTENTION_VALUE, b, group, other[j]);
-#elif OUT == 1
-                at[j] = ROW(ATTENTION_KEY, b, group, other[j]);
-#elif OUT == 2
-                at[j] = ROW(ATTENTION_QUERY, b, h, other[j]);
-#else
-                at[j] = ROW(ATTENTION_GRAD, b, h, other[j]);
-#endif
+                at[j] = ROW(OF_ADDED, b, OUT < 2 ? group : h, other[j]);
                 s[j] = GATHER(w[j]);
             }
-            EACH_FEATURE(f, SUMS) {
-                int at_ = part * SUMS + f;
-                if (IS_FEATURE(at_, part, N_SUMS)) {
+            if (n + STEP <= end)
+                EACH_FEATURE(f, SUMS) {
                     EACH_STEP(j) {
-#if OUT == 0
-                        sums[f] += s[j] * load(T)(value, at[j] + FEATURE(ATTENTION_VALUE, at_));
-#elif OUT == 1
-                        sums[f] += s[j] * load(T)(key, at[j] + FEATURE(ATTENTION_KEY, at_));
-#elif OUT == 2
-                        sums[f] += s[j] * load(T)(query, at[j] + FEATURE(ATTENTION_QUERY, at_));
-#else
-                        sums[f] += s[j] * load(T)(grad, at[j] + FEATURE(ATTENTION_GRAD, at_));
-#endif
+                        ADD_TO_SUM(f, j);
                     }
                 }
-            }
+            else
+                EACH_STEP(j) {
+                    if (n + j < end)
+                        EACH_FEATURE(f, SUMS) {
+                            ADD_TO_SUM(f, j);
+                        }
+                }
         }
 
     C share[W];

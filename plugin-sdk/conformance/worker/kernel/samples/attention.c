@@ -162,7 +162,7 @@ static void list(const tc_sampler *m) {
                                          {33, 5, 1, 2, 3, 2, 2},      {2, 2, 2, 260, 70, 96, 32},
                                          {1, 4, 4, 66, 520, 72, 72},  {65541, 1, 1, 1, 2, 1, 1}};
     static const char *const scales[] = {"0.125", "1", "-0.3", "0"};
-    const uint32_t never = TC_DATA_BIT(TC_DATA_EXACT), none = TC_DATA_BIT(TC_DATA_SPECIAL);
+    uint32_t never = TC_DATA_BIT(TC_DATA_EXACT), none = TC_DATA_BIT(TC_DATA_SPECIAL);
     if (!is_of_one_kind(m))
         return;
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
