@@ -233,7 +233,11 @@ KERNEL_OF_GROUP(GROUP, 1, attention)
                     score += load(A)(mask, ROW(ATTENTION_MASK, b, h, i) +
                                                k * p.strides[ATTENTION_MASK][3]);
 #endif
-                    w[j][l] = n + j >= end || (CAUSAL && k > i) ? SMALLEST : score;
+                    bool hidden = n + j >= end;
+#if CAUSAL
+                    hidden = hidden || k > i;
+#endif
+                    w[j][l] = hidden ? SMALLEST : score;
                 }
             }
 

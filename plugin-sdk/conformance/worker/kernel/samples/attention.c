@@ -87,7 +87,7 @@ enum { NO_MASK, WHOLE, SHARED, ROW, N_MASKS };
 
 /* A tensor lies as [B, L, H, N], or in another way of tc_layout. */
 static void tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s, int way) {
-    const int64_t n = rank == 4 ? s[3] : 1;
+    int64_t n = rank == 4 ? s[3] : 1;
     if (way == TC_LAYOUT_ZERO_FIRST)
         tc_line_strided(l, name, rank, s, TC_SIZES(s[2] * s[1] * n, n, s[1] * n, 1));
     else
