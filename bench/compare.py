@@ -62,6 +62,8 @@ PROGRAMS = {
         "matmul": ("matmul, 1024 x 1024 each", None, ("times", 1)),
         "conv-forward": ("conv2d, [64, 32, 26, 26] by [64, 32, 3, 3]", None, ("times", 1)),
         "conv-training": ("conv2d and its three gradients", None, ("times", 1)),
+        "attention": ("causal attention, [1, 12, 1024, 64]", None, ("times", 1)),
+        "attention-training": ("causal attention and its three gradients", None, ("times", 1)),
         "softmax": ("softmax, rows of [4096, 1024]", None, ("times", 1)),
         "layer-norm": ("layer_norm, rows of [4096, 1024]", None, ("times", 1)),
         "add-large": ("add of two [4096, 1024]", None, ("times", 1)),

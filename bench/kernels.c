@@ -66,6 +66,43 @@ static double conv_training(uint64_t n) {
     return bench_seconds(start);
 }
 
+/* Twelve heads of 1024 places, as a small GPT has them. */
+static tn_tensor *attention_of[3];
+
+static void make_attention(void) {
+    for (int i = 0; i < 3; i++)
+        randn(&attention_of[i], TN_SHAPE(1, 12, 1024, 64));
+}
+
+static double attention(uint64_t n) {
+    make_attention();
+    double start = bench_now();
+    REPEAT(n, tn_scaled_dot_product_attention(attention_of[0], attention_of[1], attention_of[2],
+                                              TN_NONE, 0, true));
+    return bench_seconds(start);
+}
+
+static double attention_training(uint64_t n) {
+    static tn_tensor *inputs[3], *gradient;
+    if (!gradient) {
+        make_attention();
+        for (int i = 0; i < 3; i++)
+            inputs[i] = tn_set_requires_grad(tn_keep(tn_clone(attention_of[i])), true);
+        randn(&gradient, TN_SHAPE(1, 12, 1024, 64));
+    }
+    double start = bench_now();
+    for (uint64_t i = 0; i < n; i++) {
+        TN_SCOPE;
+        tn_tensor *out =
+            tn_scaled_dot_product_attention(inputs[0], inputs[1], inputs[2], TN_NONE, 0, true);
+        tn_backward_full(&out, &gradient, 1, false, false);
+        for (int k = 0; k < 3; k++)
+            tn_set_grad(inputs[k], NULL);
+    }
+    tn_synchronize(bench_device);
+    return bench_seconds(start);
+}
+
 static tn_tensor *rows_of_1024(void) {
     static tn_tensor *x;
     return randn(&x, TN_SHAPE(4096, 1024));
@@ -137,6 +174,8 @@ static const bench_row rows[] = {
     {"matmul", "1024 x 1024 by 1024 x 1024", "ms", .run = matmul},
     {"conv-forward", "conv2d, [64, 32, 26, 26] by [64, 32, 3, 3]", "ms", .run = conv_forward},
     {"conv-training", "the same and its three gradients", "ms", .run = conv_training},
+    {"attention", "causal attention, [1, 12, 1024, 64]", "ms", .run = attention},
+    {"attention-training", "the same and its three gradients", "ms", .run = attention_training},
     {"softmax", "softmax over rows of [4096, 1024]", "ms", .run = softmax},
     {"layer-norm", "layer_norm over rows of [4096, 1024]", "ms", .run = layer_norm},
     {"add-large", "add of two [4096, 1024]", "ms", .run = add},

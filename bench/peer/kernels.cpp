@@ -54,6 +54,33 @@ static double conv_training(uint64_t n) {
     return bench_now() - start;
 }
 
+static at::Tensor attend(const at::Tensor *of) {
+    return at::scaled_dot_product_attention(of[0], of[1], of[2], {}, 0.0, true);
+}
+
+static at::Tensor heads() {
+    return at::randn({1, 12, 1024, 64}, peer_device());
+}
+
+static double attention(uint64_t n) {
+    static at::Tensor of[] = {heads(), heads(), heads()};
+    return repeat(n, [&] { attend(of); });
+}
+
+static double attention_training(uint64_t n) {
+    static at::Tensor of[] = {heads().set_requires_grad(true), heads().set_requires_grad(true),
+                              heads().set_requires_grad(true)};
+    static at::Tensor gradient = heads();
+    double start = bench_now();
+    for (uint64_t i = 0; i < n; i++) {
+        attend(of).backward(gradient);
+        for (at::Tensor &t : of)
+            t.mutable_grad().reset();
+    }
+    peer_wait();
+    return bench_now() - start;
+}
+
 static at::Tensor rows_of_1024() {
     static at::Tensor t = at::randn({4096, 1024}, peer_device());
     return t;
@@ -104,6 +131,9 @@ const bench_row kernel_rows[] = {
     {"matmul", "at::matmul", "ms", matmul, nullptr, nullptr, false},
     {"conv-forward", "at::conv2d", "ms", conv_forward, nullptr, nullptr, false},
     {"conv-training", "at::conv2d, backward", "ms", conv_training, nullptr, nullptr, false},
+    {"attention", "at::scaled_dot_product_attention", "ms", attention, nullptr, nullptr, false},
+    {"attention-training", "at::scaled_dot_product_attention, backward", "ms", attention_training,
+     nullptr, nullptr, false},
     {"softmax", "at::softmax", "ms", softmax, nullptr, nullptr, false},
     {"layer-norm", "at::layer_norm", "ms", layer_norm, nullptr, nullptr, false},
     {"add-large", "at::add", "ms", add, nullptr, nullptr, false},

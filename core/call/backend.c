@@ -76,11 +76,16 @@ tn_dtype tni_promoted(const tn_op *op, const tn_cell *args) {
     return tni_promotion_result(&promotion);
 }
 
+/* Is result i of the dtype that the arguments have, and not of one of its own? */
+static bool is_of_arguments(const tni_op_info *info, uint32_t i) {
+    return info->kernel < 0 || tni_kernel_types_of[info->kernel].outs[i] == 0;
+}
+
 /* Rounds the results that were computed in f32 for a half. */
 static tn_status narrow(const tn_op *op, tn_dtype dtype, tn_cell *rets) {
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
         tn_tensor *t = tni_arg_tensor(&rets[i]);
-        if (!t || t->view.dtype != TN_F32)
+        if (!t || t->view.dtype != TN_F32 || !is_of_arguments(tni_info(op), i))
             continue;
         rets[i].v.pointer = tni_to_dtype(t, dtype);
         tni_drop(t);

@@ -1,8 +1,12 @@
-/* Attention: what the keys that a query resembles say (Vaswani et al., 2017). All of it is other
- * operators, and autograd looks through them. The scores of every query and key are there once
- * at a time; what else there is has the size of an argument, or of the mask. */
+/* Attention: what the keys that a query resembles say (Vaswani et al., 2017).
+ *
+ * Where a device has the kernels, scaled_dot_product_flash_attention does it, and keeps no score. Else
+ * all of it is other operators, and autograd looks through them: the scores of every query and key
+ * are there once at a time; what else there is has the size of an argument, or of the mask. */
+#include "core/call/call.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
+#include "core/ops/history.h"
 
 #include <math.h>
 #include <string.h>
@@ -118,18 +122,18 @@ static tn_tensor *causal_mask(tni_temps *tmp, const tn_tensor *scores) {
     return tni_own(tmp, tni_le(column, tni_own(tmp, tni_unsqueeze(row, 1))));
 }
 
-static tn_status check_mask(const attention *a, const tn_tensor *scores) {
-    int32_t rank;
+/* Does attn_mask broadcast to the scores' shape? */
+static tn_status check_mask(const char *who, const tn_tensor *mask, int32_t rank,
+                            const int64_t *scores) {
+    int32_t broadcast;
     int64_t sizes[TN_MAX_RANK];
-    const tn_tensor *mask = a->mask;
-    if (tni_broadcast(mask->view.rank, mask->sizes, scores->view.rank, scores->sizes, &rank,
-                      sizes) &&
-        tni_has_shape(scores, rank, sizes))
+    if (tni_broadcast(mask->view.rank, mask->sizes, rank, scores, &broadcast, sizes) &&
+        broadcast == rank && memcmp(sizes, scores, (size_t)rank * sizeof *sizes) == 0)
         return TN_OK;
     return tni_fail(TN_ERR_SHAPE,
                     "%s: attn_mask of shape %s does not broadcast to the scores' %s, [..., "
                     "query.size(-2), key.size(-2)]",
-                    call, TNI_SHAPE_OF(mask), TNI_SHAPE_OF(scores));
+                    who, TNI_SHAPE_OF(mask), TNI_SHAPE_OF_SIZES(rank, scores));
 }
 
 /* The scores with the mask on them; *out_dead: the rows that it leaves no key, or NULL. Their
@@ -143,7 +147,7 @@ static tn_tensor *masked(const attention *a, tni_temps *tmp, tn_tensor *scores,
         tn_tensor *seen = causal_mask(tmp, scores);
         return tni_then(tmp, tni_where_scalarother(seen, scores, tn_float(-INFINITY)), scores);
     }
-    if (check_mask(a, scores) != TN_OK)
+    if (check_mask(call, a->mask, scores->view.rank, scores->sizes) != TN_OK)
         return NULL;
     if (size_at(scores, 1) == 0)
         return scores;
@@ -160,6 +164,99 @@ static tn_tensor *masked(const attention *a, tni_temps *tmp, tn_tensor *scores,
     return tni_then(tmp, tni_add(scores, added, tn_int(1)), scores);
 }
 
+/* ---- by the kernels ---------------------------------------------------------------------- */
+
+static double scale_of(const tn_cell *scale, const tn_tensor *query) {
+    return scale->tag == TN_CELL_NONE ? 1 / sqrt((double)size_at(query, 1))
+                                      : tni_scalar_f64(*scale);
+}
+
+/* What scores are computed in. */
+static tn_dtype computed(tn_dtype dtype) {
+    return dtype == TN_F64 ? TN_F64 : TN_F32;
+}
+
+static bool has_kernel(tni_device *device, int kernel, tn_dtype dtype) {
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {dtype, computed(dtype)};
+    tni_choice choice;
+    tni_choose(&choice, device, kernel, types);
+    return choice.kernel != NULL;
+}
+
+/* Would the kernels take the call, and its gradient if there is to be one? */
+static bool has_flash(const attention *a) {
+    tn_tensor *const all[] = {a->query, a->key, a->value, a->mask};
+    bool wants_grad = false;
+    for (int i = 0; i < 4; i++) {
+        tn_tensor *t = all[i];
+        if (t && (t->device != a->query->device || t->view.rank > 4 || t->view.numel == 0))
+            return false;
+        wants_grad = wants_grad || (t && tni_requires_grad(t));
+    }
+    wants_grad = wants_grad && tn_grad_enabled();
+    if (a->dropout > 0 || (wants_grad && a->mask && tni_requires_grad(a->mask)) ||
+        (a->grouped && size_at(a->key, 3) != size_at(a->value, 3)))
+        return false;
+    tni_device *device = a->query->device;
+    tn_dtype dtype = a->query->view.dtype;
+    return !device->is_meta && has_kernel(device, TNI_KERNEL_flash_attention, dtype) &&
+           (!wants_grad || has_kernel(device, TNI_KERNEL_flash_attention_backward, dtype));
+}
+
+/* The size of a dimension, 1 where there is none. */
+static int64_t size_or_one(const tn_tensor *t, int32_t from_end) {
+    return from_end <= t->view.rank ? size_at(t, from_end) : 1;
+}
+
+/* t as [batch, heads, places, features], in which it is broadcast. */
+static tn_tensor *of_rank_4(tni_temps *tmp, tn_tensor *t, int64_t batch, int64_t heads) {
+    while (t && t->view.rank < 4)
+        t = tni_own(tmp, tni_unsqueeze(t, 0));
+    if (!t || (t->sizes[0] == batch && t->sizes[1] == heads))
+        return t;
+    return tni_own(tmp, tni_expand(t, TN_SHAPE(batch, heads, t->sizes[2], t->sizes[3])));
+}
+
+static int64_t broadcast_size(const attention *a, int32_t from_end) {
+    int64_t sizes[] = {size_or_one(a->query, from_end), size_or_one(a->key, from_end),
+                       size_or_one(a->value, from_end)};
+    return sizes[0] != 1 ? sizes[0] : sizes[1] != 1 ? sizes[1] : sizes[2];
+}
+
+/* The three broadcast, as the checks have found. Owned by the list. */
+static tn_tensor *by_flash(const attention *a, tni_temps *tmp) {
+    int64_t batch = broadcast_size(a, 4), heads = broadcast_size(a, 3), shared = heads;
+    int32_t rank = a->query->view.rank;
+    rank = rank < a->key->view.rank ? a->key->view.rank : rank;
+    rank = rank < a->value->view.rank ? a->value->view.rank : rank;
+    if (a->grouped) {
+        heads = size_at(a->query, 3);
+        shared = size_at(a->key, 3);
+    }
+    if (a->mask) {
+        int64_t scores[] = {batch, heads, size_at(a->query, 2), size_at(a->key, 2)};
+        if (check_mask(call, a->mask, rank, scores + 4 - rank) != TN_OK)
+            return NULL;
+    }
+    tn_tensor *query = of_rank_4(tmp, a->query, batch, heads);
+    tn_tensor *key = of_rank_4(tmp, a->key, batch, shared);
+    tn_tensor *value = of_rank_4(tmp, a->value, batch, shared);
+    if (!query || !key || !value)
+        return NULL;
+    tn_tensor *out, *logsumexp;
+    if (tni_scaled_dot_product_flash_attention(query, key, value, a->mask ? a->mask : TN_NONE,
+                                               a->causal, tn_float(a->scale), &out,
+                                               &logsumexp) != TN_OK)
+        return NULL;
+    tni_drop(logsumexp);
+    out = tni_own(tmp, out);
+    for (; out && rank < out->view.rank;)
+        out = tni_own(tmp, tni_squeeze_dim(out, 0));
+    return out;
+}
+
+/* ---- the operator ------------------------------------------------------------------------ */
+
 /* scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale,
  * enable_gqa) */
 tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *rets) {
@@ -173,9 +270,10 @@ tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *ret
     TNI_TRY(check_shapes(&a));
     TNI_TRY(check_dtypes(&a));
     TNI_TRY(check_rest(&a));
-    a.scale = args[6].tag == TN_CELL_NONE ? 1 / sqrt((double)size_at(a.query, 1))
-                                          : tni_scalar_f64(args[6]);
+    a.scale = scale_of(&args[6], a.query);
     tni_temps tmp = {0};
+    if (has_flash(&a))
+        return tni_temps_return(&tmp, by_flash(&a, &tmp), rets);
     tn_tensor *dead = NULL, *value = tni_widened(&tmp, a.value);
     tn_tensor *key = tni_own(&tmp, tni_transpose(tni_widened(&tmp, a.key), -1, -2));
     tn_tensor *x = tni_widened(&tmp, a.query);
@@ -188,4 +286,240 @@ tn_status tni_run_scaled_dot_product_attention(const tn_cell *args, tn_cell *ret
     if (dead)
         x = tni_own(&tmp, tni_where_scalarself(dead, tn_int(0), x));
     return tni_temps_return(&tmp, x ? tni_as_dtype(&tmp, x, a.query->view.dtype) : NULL, rets);
+}
+
+/* ---- the kernels' operators -------------------------------------------------------------- */
+
+/* query [B, H, L, E], key [B, G, S, E], value [B, G, S, V] */
+typedef struct flash {
+    tn_tensor *query, *key, *value, *mask; /* the last NULL: left out */
+    bool causal;
+    double scale;
+} flash;
+
+/* Of arguments that begin with query, and of those that begin with attn_mask. */
+static flash flash_of(const tn_cell *first, const tn_cell *rest) {
+    flash f = {.query = tni_arg_tensor(&first[0]),
+               .key = tni_arg_tensor(&first[1]),
+               .value = tni_arg_tensor(&first[2]),
+               .mask = tni_arg_tensor(&rest[0]),
+               .causal = rest[1].v.boolean};
+    f.scale = f.query->view.rank > 0 ? scale_of(&rest[2], f.query) : 0;
+    return f;
+}
+
+static tn_status check_flash(const tni_build *b, const flash *f) {
+    const tn_tensor *q = f->query, *k = f->key, *v = f->value;
+    char text[3][TNI_SHAPE_TEXT];
+    const char *rule = NULL;
+    if (q->view.rank != 4 || k->view.rank != 4 || v->view.rank != 4)
+        rule = "each is [batch, heads, places, features]";
+    else if (q->sizes[0] != k->sizes[0] || q->sizes[0] != v->sizes[0])
+        rule = "their batches must be equal";
+    else if (k->sizes[1] != v->sizes[1] || k->sizes[1] == 0 || q->sizes[1] % k->sizes[1] != 0)
+        rule = "key and value must have as many heads, which divide those of query";
+    else if (q->sizes[3] != k->sizes[3] || q->sizes[3] == 0)
+        rule = "query.size(-1) must equal key.size(-1), and not be 0";
+    else if (k->sizes[2] != v->sizes[2] || k->sizes[2] == 0)
+        rule = "key.size(-2) must equal value.size(-2), and not be 0";
+    if (!rule)
+        return TN_OK;
+    return tni_build_fail(b, TN_ERR_SHAPE, "query %s, key %s and value %s do not fit; %s",
+                          tni_shape_text(q->view.rank, q->sizes, text[0]),
+                          tni_shape_text(k->view.rank, k->sizes, text[1]),
+                          tni_shape_text(v->view.rank, v->sizes, text[2]), rule);
+}
+
+/* The mask as what is added to scores. */
+static tn_tensor *added_mask(tni_temps *tmp, tn_tensor *mask, tn_dtype dtype) {
+    if (mask->view.dtype == TN_BOOL)
+        mask = tni_own(tmp, tni_where_scalar(mask, tn_float(0), tn_float(-INFINITY)));
+    return mask ? tni_as_dtype(tmp, mask, dtype) : NULL;
+}
+
+/* Kernel argument `at`: the mask, expanded to the scores' shape. */
+static tn_status give_mask(tni_build *b, const flash *f, uint32_t at) {
+    tn_tensor *mask = f->mask;
+    if (!mask || mask->device != b->device)
+        return TN_OK;
+    if (mask->view.dtype != TN_BOOL && !tni_is_float(mask->view.dtype))
+        return tni_build_fail(b, TN_ERR_DTYPE,
+                              "attn_mask is %s; it must be bool (true takes part) or floating "
+                              "(added)",
+                              tn_dtype_name(mask->view.dtype));
+    const int64_t scores[] = {f->query->sizes[0], f->query->sizes[1], f->query->sizes[2],
+                              f->key->sizes[2]};
+    tn_status status = check_mask(b->info->call, mask, 4, scores);
+    if (status != TN_OK)
+        return status;
+    int64_t strides[4] = {0};
+    mask = added_mask(&b->temps, mask, computed(f->query->view.dtype));
+    for (int32_t d = 0; mask && d < mask->view.rank; d++)
+        strides[4 - mask->view.rank + d] = mask->sizes[d] == 1 ? 0 : mask->strides[d];
+    mask = mask ? tni_build_view(b, mask, 4, scores, strides) : NULL;
+    if (!mask)
+        return tni_failed();
+    b->kargs[at] = tni_cell_tensor(mask);
+    return TN_OK;
+}
+
+/* scaled_dot_product_flash_attention(query, key, value, attn_mask, is_causal, scale) */
+tn_status tni_infer_flash_attention(tni_build *b) {
+    flash f = flash_of(b->args, b->args + 3);
+    tn_status status = check_flash(b, &f);
+    if (status == TN_OK)
+        status = give_mask(b, &f, TN_ARG_flash_attention_attn_mask);
+    if (status != TN_OK)
+        return status;
+    const int64_t *q = f.query->sizes;
+    b->types[1] = computed(f.query->view.dtype);
+    tni_build_out(b, 0, 4, TN_SHAPE(q[0], q[1], q[2], f.value->sizes[3]).data);
+    tni_build_out(b, 1, 3, q);
+    b->kargs[TN_ARG_flash_attention_scale] = tni_cell_f64(f.scale);
+    return TN_OK;
+}
+
+/* scaled_dot_product_flash_attention_backward(grad_output, query, key, value, output, logsumexp,
+ * attn_mask, is_causal, scale) */
+tn_status tni_infer_flash_attention_backward(tni_build *b) {
+    flash f = flash_of(b->args + 1, b->args + 6);
+    tn_status status = check_flash(b, &f);
+    if (status != TN_OK)
+        return status;
+    const int64_t *q = f.query->sizes;
+    tn_ints result = TN_SHAPE(q[0], q[1], q[2], f.value->sizes[3]);
+    static const char *const names[] = {"grad_output", "", "", "", "output", "logsumexp"};
+    for (uint32_t i = 0; i < 6; i += i == 0 ? 4 : 1) {
+        const tn_tensor *t = tni_build_tensor(b, i);
+        int32_t rank = i == 5 ? 3 : 4;
+        char text[2][TNI_SHAPE_TEXT];
+        if (!tni_has_shape(t, rank, result.data))
+            return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have %s", names[i],
+                                  tni_shape_text(t->view.rank, t->sizes, text[0]),
+                                  tni_shape_text(rank, result.data, text[1]));
+    }
+    status = give_mask(b, &f, TN_ARG_flash_attention_backward_attn_mask);
+    if (status != TN_OK)
+        return status;
+    b->types[1] = computed(f.query->view.dtype);
+    tni_build_out(b, 0, 4, q);
+    tni_build_out(b, 1, 4, f.key->sizes);
+    tni_build_out(b, 2, 4, f.value->sizes);
+    b->has_empty_value = true; /* of no query */
+    b->empty_value = tn_int(0);
+    b->kargs[TN_ARG_flash_attention_backward_scale] = tni_cell_f64(f.scale);
+    return TN_OK;
+}
+
+/* [B, H, L, S]; of the rows in `dead`, or NULL, without the masks. */
+static tn_tensor *flash_scores(const flash *f, tni_temps *tmp, tn_tensor *dead) {
+    tn_tensor *key = tni_own(tmp, tni_transpose(f->key, -1, -2));
+    tn_tensor *x = tni_own(tmp, tni_mul_scalar(f->query, tn_float(f->scale)));
+    x = shared_product(tmp, true, x, key);
+    if (x && f->mask) {
+        tn_tensor *added = added_mask(tmp, f->mask, x->view.dtype);
+        if (dead)
+            added = tni_own(tmp, tni_where_scalarself(dead, tn_int(0), added));
+        x = tni_then(tmp, tni_add(x, added, tn_int(1)), x);
+    }
+    if (x && f->causal) {
+        tn_tensor *seen = causal_mask(tmp, x);
+        if (dead)
+            seen = tni_own(tmp, tni_bitwise_or(seen, dead));
+        x = tni_then(tmp, tni_where_scalarother(seen, x, tn_float(-INFINITY)), x);
+    }
+    return x;
+}
+
+/* exp(scores - base), 0 in dead rows */
+static tn_tensor *flash_weights(tni_temps *tmp, tn_tensor *scores, tn_tensor *base,
+                                tn_tensor *dead) {
+    tn_tensor *x = tni_then(tmp, tni_sub(scores, base, tn_int(1)), scores);
+    x = tni_then(tmp, tni_exp(x), x);
+    return tni_then(tmp, tni_where_scalarself(dead, tn_int(0), x), x);
+}
+
+/* Runs below autograd. */
+tn_status tni_run_flash_attention(const tn_cell *args, tn_cell *rets) {
+    flash f = flash_of(args, args + 3);
+    tni_temps tmp = {0};
+    tn_tensor *x = flash_scores(&f, &tmp, NULL);
+    tn_tensor *sum = tni_own(&tmp, tni_logsumexp(x, TN_SHAPE(-1), true));
+    tn_tensor *dead = tni_own(&tmp, tni_eq_scalar(sum, tn_float(-INFINITY)));
+    tn_tensor *base = tni_own(&tmp, tni_where_scalarself(dead, tn_int(0), sum));
+    x = flash_weights(&tmp, x, base, dead);
+    tn_tensor *results[2] = {shared_product(&tmp, true, x, f.value),
+                             tni_own(&tmp, tni_squeeze_dim(sum, -1))};
+    return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+/* weight * (grad @ value transposed - sum(grad * output)), the derivative by the scores;
+ * differentiable: logsumexp, which has no history, is then computed again. */
+static tn_tensor *flash_slope(const flash *f, tni_temps *tmp, tn_tensor *grad, tn_tensor *output,
+                              tn_tensor *logsumexp, tn_tensor **out_weights) {
+    bool again = tn_grad_enabled() &&
+                 (tni_requires_grad(f->query) || tni_requires_grad(f->key) ||
+                  tni_requires_grad(f->value) || (f->mask && tni_requires_grad(f->mask)));
+    tn_tensor *base = tni_own(tmp, tni_unsqueeze(logsumexp, -1));
+    tn_tensor *dead = tni_own(tmp, tni_eq_scalar(base, tn_float(-INFINITY)));
+    base = tni_own(tmp, tni_where_scalarself(dead, tn_int(0), base));
+    tn_tensor *weights = flash_scores(f, tmp, dead);
+    if (again)
+        base =
+            tni_with_history(tmp, base, tni_own(tmp, tni_logsumexp(weights, TN_SHAPE(-1), true)));
+    *out_weights = weights = flash_weights(tmp, weights, base, dead);
+    tn_tensor *mean = tni_own(tmp, tni_mul(grad, output));
+    mean = tni_then(tmp, tni_sum_dim(mean, TN_SHAPE(-1), true, TN_DTYPE_NONE), mean);
+    tn_tensor *value = tni_own(tmp, tni_transpose(f->value, -1, -2));
+    tn_tensor *x = shared_product(tmp, true, grad, value);
+    x = tni_then(tmp, tni_sub(x, mean, tn_int(1)), x);
+    return tni_then(tmp, tni_mul(x, weights), x);
+}
+
+/* [B, H, L, N] as [B, heads, H / heads * L, N] */
+static tn_tensor *folded(tni_temps *tmp, tn_tensor *t, int64_t heads) {
+    if (!t || t->sizes[1] == heads)
+        return t;
+    return tni_own(tmp, tni_reshape(t, TN_SHAPE(t->sizes[0], heads,
+                                                t->sizes[1] / heads * t->sizes[2], t->sizes[3])));
+}
+
+/* x transposed @ y, over the heads of each of `heads` groups */
+static tn_tensor *summed_product(tni_temps *tmp, tn_tensor *x, tn_tensor *y, int64_t heads) {
+    x = folded(tmp, x, heads);
+    tn_tensor *transposed = tni_own(tmp, tni_transpose(x, -1, -2));
+    return tni_own(tmp, tni_matmul(transposed, folded(tmp, y, heads)));
+}
+
+tn_status tni_run_flash_attention_backward(const tn_cell *args, tn_cell *rets) {
+    flash f = flash_of(args + 1, args + 6);
+    tni_temps tmp = {0};
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *weights, *results[3];
+    tn_tensor *slope =
+        flash_slope(&f, &tmp, grad, tni_arg_tensor(&args[4]), tni_arg_tensor(&args[5]), &weights);
+    tn_tensor *x = shared_product(&tmp, true, slope, f.key);
+    results[0] = tni_then(&tmp, tni_mul_scalar(x, tn_float(f.scale)), x);
+    x = summed_product(&tmp, slope, f.query, f.key->sizes[1]);
+    results[1] = tni_then(&tmp, tni_mul_scalar(x, tn_float(f.scale)), x);
+    results[2] = summed_product(&tmp, weights, grad, f.key->sizes[1]);
+    return tni_temps_return_many(&tmp, results, 3, rets);
+}
+
+/* The gradient by attn_mask, of the scores' shape. */
+tn_tensor *tni_flash_attention_backward_mask(tn_tensor *grad, tn_tensor *query, tn_tensor *key,
+                                             tn_tensor *value, tn_tensor *output,
+                                             tn_tensor *logsumexp, tn_tensor *attn_mask,
+                                             bool is_causal, tn_scalar scale) {
+    if (!grad || !query || !key || !value || !output || !logsumexp || !attn_mask)
+        return NULL;
+    tni_temps tmp = {0};
+    flash f = {tni_widened(&tmp, query),
+               tni_widened(&tmp, key),
+               tni_widened(&tmp, value),
+               attn_mask,
+               is_causal,
+               scale_of(&scale, query)};
+    tn_tensor *weights;
+    return tni_temps_keep(&tmp, flash_slope(&f, &tmp, tni_widened(&tmp, grad),
+                                            tni_widened(&tmp, output), logsumexp, &weights));
 }

@@ -6,6 +6,7 @@
 #include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
+#include "core/ops/history.h"
 
 #include <string.h>
 
@@ -122,14 +123,6 @@ tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return_many(&tmp, results, 3, rets);
 }
 
-/* constant + (again - again): its value, to the last bit, with the history of what was computed
- * again. */
-static tn_tensor *with_history(tni_temps *tmp, tn_tensor *constant, tn_tensor *again) {
-    tn_tensor *same = tni_own(tmp, tni_detach(again));
-    tn_tensor *zero = tni_own(tmp, tni_sub(again, same, tn_int(1)));
-    return tni_own(tmp, tni_add(constant, zero, tn_int(1)));
-}
-
 /* mean and rstd as they were computed. Where a second derivative may be taken they are computed
  * again from the input, so that it passes through them: eps is what 1 / rstd^2 has beyond the
  * variance. */
@@ -141,14 +134,14 @@ static void statistics(tni_temps *tmp, tn_tensor *input, tn_ints dims, tn_tensor
         return;
     tn_tensor *x = tni_widened(tmp, input);
     tn_tensor *centre = tni_own(tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
-    *mean = with_history(tmp, *mean, centre);
+    *mean = tni_with_history(tmp, *mean, centre);
     x = centred(tmp, x, centre);
     tn_tensor *variance = mean_of_squares(tmp, x, dims);
     tn_tensor *constant = tni_own(tmp, tni_detach(variance));
     tn_tensor *eps = tni_own(tmp, tni_pow_scalar(*rstd, tn_float(-2)));
     eps = tni_own(tmp, tni_sub(eps, constant, tn_int(1)));
     variance = tni_own(tmp, tni_add(variance, eps, tn_int(1)));
-    *rstd = with_history(tmp, *rstd, tni_own(tmp, tni_rsqrt(variance)));
+    *rstd = tni_with_history(tmp, *rstd, tni_own(tmp, tni_rsqrt(variance)));
 }
 
 /* (input - mean) * rstd; also gives rstd */

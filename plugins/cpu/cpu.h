@@ -95,6 +95,7 @@ typedef struct tnc_family {
     X(index) \
     X(matmul) \
     X(softmax) \
+    X(attention) \
     X(norm) \
     X(convolution) \
     X(pool)

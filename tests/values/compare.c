@@ -79,11 +79,13 @@ static double stepped(double x, tn_dtype dtype) {
     return copysign(ldexp(1, dtype == TN_F16 ? 16 : 128), x);
 }
 
-/* Bounds of a gradient: halves are rounded once, from steps that saved halves; of f64 nothing better is
- * known than its terms (expect.py). */
-static tc_scale scale_of_gradient(const expected *e) {
+/* Bounds of a gradient: halves are rounded once, from steps that saved halves, of several products (attention)
+ * such as cancel then; of f64 nothing better is known than its terms (expect.py). */
+static tc_scale scale_of_gradient(const promise *p, const expected *e) {
     bool is_half = e->dtype == TN_F16 || e->dtype == TN_BF16;
-    return (tc_scale){.tolerance = is_half ? TC_TOLERANCE_ULP4 : TC_TOLERANCE_COMPOSITE,
+    bool products = p->op && p->op->tolerance == TC_TOLERANCE_DOT && (p->op->flags & TC_COMPOSITE);
+    return (tc_scale){.tolerance =
+                          is_half && !products ? TC_TOLERANCE_ULP4 : TC_TOLERANCE_COMPOSITE,
                       .steps = is_half,
                       .cancels = e->dtype == TN_F64,
                       .is_sensitive = true};
@@ -101,7 +103,7 @@ static tc_scale scale_of_result(const promise *p) {
 
 static tc_scale scale_of(const promise *p, const expected *e, const uint8_t *wide,
                          tn_dtype stored) {
-    tc_scale s = p->is_gradient ? scale_of_gradient(e) : scale_of_result(p);
+    tc_scale s = p->is_gradient ? scale_of_gradient(p, e) : scale_of_result(p);
     s.dtype = e->dtype;
     s.n = fmin(p->n, 512);
     for (int64_t i = 0; e->how == EXPECT_LARGEST && i < e->numel; i++) {

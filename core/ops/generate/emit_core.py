@@ -162,15 +162,20 @@ class CoreEmitter:
 
     def expression_derivative(self, op, name, node, grad):
         outs = {("result" if i == 0 else f"result{i}"): i for i in range(op.n_outs)}
-        edges = list(grad)
+        edges, groups = [], []  # arguments / those that one formula is of, as numbers of edges, and the formula
+        for key, text in grad.items():
+            args = key.split(", ")
+            groups.append(([len(edges) + i for i in range(len(args))], text))
+            edges += args
         saved, attrs = {}, {}  # name -> mask of edges / name -> (position, source, kind)
-        for i, (arg, text) in enumerate(grad.items()):
+        for of, text in groups:
+            mask = sum(1 << i for i in of)
             for used in expr.names_in(text):
                 if used in ("grad", "grad.device"):
                     continue
                 target = op.functional.arg(used)
                 if used in outs or (target and target.is_tensor):
-                    saved[used] = saved.get(used, 0) | 1 << i
+                    saved[used] = saved.get(used, 0) | mask
                 else:
                     attrs[used] = self.attr_source(op, used)
         names = {"grad": ("tensor", "grad"), "grad.device": ("device", "grad->device->id")}
@@ -179,12 +184,19 @@ class CoreEmitter:
         for used, (_, _, kind) in attrs.items():
             names[used] = (kind, used.replace(".", "_"))
         body = []
-        for i, text in enumerate(grad.values()):
+        for of, text in groups:
             compiler = expr.Compiler(self.table, names, op.functional.name, self.called, widens=True)
-            result = compiler.compile(text)
-            body.append(f"    if (needed & {1 << i}u) {{")
+            body.append(f"    if (needed & {sum(1 << i for i in of)}u) {{")
+            if len(of) == 1:
+                fails = f"!(out[{of[0]}] = {compiler.compile(text)})"
+            else:
+                compiler.call_into(text, [f"out[{i}]" for i in of])
+                fails = "status != TN_OK"
             body += [f"        {line}" for line in compiler.lines]
-            body.append(f"        if (!(out[{i}] = {result}))\n            goto failed;\n    }}")
+            body.append(f"        if ({fails})\n            goto failed;")
+            for i in of if len(of) > 1 else ():
+                body.append(f"        if (!(needed & {1 << i}u)) {{\n            tni_drop(out[{i}]);\n            out[{i}] = NULL;\n        }}")
+            body.append("    }")
         lines = [f"static tn_status backward_{op.functional_c_name}(tni_node *node, "
                  "tn_tensor *const *grads, tn_tensor **out) {",
                  "    tn_tensor *grad = grads[0];", "    if (!grad)\n        return TN_OK;",

@@ -216,10 +216,39 @@ class Compiler:
             self.fail(f"'{ast.unparse(node)}' is of {kind} and {other_kind}")
         return kind, f"({left_out} ? {other} : {given})", False
 
+    def call_into(self, text, outs):
+        """Statements that call one operator and put its results into `outs`, C expressions; they leave `status`."""
+        tree = parse(text)[1]
+        op = self.table.by_c_name(tree.func.id) if isinstance(tree, ast.Call) and not tree.keywords else None
+        if not op or op.n_outs != len(outs):
+            self.fail(f"'{text}' is no call of an operator with {len(outs)} results")
+        code, values = self.arguments(tree.func.id, op, [self.visit(a) for a in tree.args], {})
+        results = [f"&{out}" for out in outs]
+        self.lines.append(f"tn_status status = tni_{tree.func.id}({', '.join(code + results)});")
+        self.drop(values)
+
     def call(self, name, values, named=(), result=None):
         """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor. Of an
         operator with several results one is taken, by its number."""
         op = self.table.by_c_name(name)
+        code, values = self.arguments(name, op, values, named)
+        if result is None:
+            temp = self.temp(f"tni_{name}({', '.join(code)})")
+        else:
+            results = [self.temp("NULL") for _ in op.schema.rets]
+            self.lines.append(f"(void)tni_{name}({', '.join(code + ['&' + r for r in results])});")
+            temp = results.pop(result)
+            self.lines += [f"tni_drop({other});" for other in results]
+        self.drop(values)
+        return "tensor", temp, True
+
+    def drop(self, values):
+        for value in values:
+            if value[2]:
+                self.lines.append(f"tni_drop({value[1]});")
+
+    def arguments(self, name, op, values, named):
+        """C of each argument, and the values behind them."""
         named = dict(named)
         if op:
             args = op.schema.args
@@ -242,17 +271,7 @@ class Compiler:
             self.declare(name, values)
         if named:
             self.fail(f"{name} has no argument {sorted(named)}")
-        if result is None:
-            temp = self.temp(f"tni_{name}({', '.join(code)})")
-        else:
-            results = [self.temp("NULL") for _ in op.schema.rets]
-            self.lines.append(f"(void)tni_{name}({', '.join(code + ['&' + r for r in results])});")
-            temp = results.pop(result)
-            self.lines += [f"tni_drop({other});" for other in results]
-        for value in values:
-            if value[2]:
-                self.lines.append(f"tni_drop({value[1]});")
-        return "tensor", temp, True
+        return code, values
 
     def declare(self, name, values):
         """The C function of a formula; all formulas that call it give it the same."""

@@ -32,7 +32,8 @@ import pathlib
 import sys
 import tomllib
 
-FAMILIES = ("pointwise", "factory", "reduce", "scan", "sort", "softmax", "index", "matmul", "norm", "convolution", "pool")
+FAMILIES = ("pointwise", "factory", "reduce", "scan", "sort", "softmax", "index", "matmul", "norm", "attention", "convolution",
+            "pool")
 FILLS = ("far", "product", "largest", "smallest")
 TIMED = ("floats", "integers", "sizes", "huge")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",

@@ -39,6 +39,7 @@ typedef struct gpu_family {
     X(sort) \
     X(softmax) \
     X(norm) \
+    X(attention) \
     X(scan)
 
 /* The first part of their keys. */

@@ -114,7 +114,7 @@ static void place(tc_shape *s, int64_t offset, bool broadcast, tc_random *anyhow
 
 /* The line with all its tensors placed anew; false where there is no such call, or it takes long. */
 static bool add_placed(forms *f, const char *line, tc_random *anyhow) {
-    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
+    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20, 27, 35};
     char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
     tc_arena arena = {NULL};
     tc_draft d;

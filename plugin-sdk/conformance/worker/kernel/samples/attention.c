@@ -1,0 +1,195 @@
+/* Attention and its gradients. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has_sizes(tc_invocation *call, const char *name, int32_t rank, const int64_t *sizes) {
+    const tc_value *v = tc_invocation_arg(call, name);
+    tc_shape s = tc_dense(rank, sizes);
+    return !v || v->none || tc_same_sizes(&v->tensor.shape, &s);
+}
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    enum { MOST_KEYS = 8192 }; /* of the reference */
+    const tc_shape *q = &tc_invocation_arg(call, "query")->tensor.shape;
+    const tc_shape *k = &tc_invocation_arg(call, "key")->tensor.shape;
+    const tc_shape *v = &tc_invocation_arg(call, "value")->tensor.shape;
+    if ((call->types[0] == TN_F64) != (call->types[1] == TN_F64))
+        return tc_why(why, TC_MESSAGE, "A is f64 where T is f64, else f32");
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || k->sizes[1] == 0 ||
+        q->sizes[1] % k->sizes[1] != 0 || q->sizes[3] == 0 || k->sizes[2] == 0 ||
+        k->sizes[2] > MOST_KEYS ||
+        !has_sizes(call, "key", 4, TC_SIZES(q->sizes[0], k->sizes[1], k->sizes[2], q->sizes[3])) ||
+        !has_sizes(call, "value", 4, TC_SIZES(q->sizes[0], k->sizes[1], k->sizes[2], v->sizes[3])))
+        return tc_why(
+            why, TC_MESSAGE,
+            "query is [B, H, L, E], key [B, G, S, E], value [B, G, S, V], H a multiple of "
+            "G, S at most %d",
+            MOST_KEYS);
+    const int64_t result[] = {q->sizes[0], q->sizes[1], q->sizes[2], v->sizes[3]};
+    const int64_t scores[] = {q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2]};
+    if (!has_sizes(call, "grad_output", 4, result) || !has_sizes(call, "output", 4, result) ||
+        !has_sizes(call, "logsumexp", 3, result) || !has_sizes(call, "attn_mask", 4, scores))
+        return tc_why(why, TC_MESSAGE,
+                      "grad_output and output are [B, H, L, V], logsumexp is [B, H, L], attn_mask "
+                      "[B, H, L, S]");
+    if (call->record->n_outs == 2) {
+        call->outs[0].tensor.shape = tc_dense(4, result);
+        call->outs[1].tensor.shape = tc_dense(3, result);
+        return true;
+    }
+    call->outs[0].tensor.shape = tc_dense(4, q->sizes);
+    call->outs[1].tensor.shape = tc_dense(4, k->sizes);
+    call->outs[2].tensor.shape = tc_dense(4, v->sizes);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    (void)call;
+    return 1000; /* nothing here is exact */
+}
+
+/* Of each five queries the fourth sees no key by the mask, the third the last one alone; a quarter of the
+ * others' are hidden. logsumexp of those that see none is -infinity. */
+static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    const tc_arg *a = &call->record->args[arg];
+    tc_operand *o = &call->args[arg].tensor;
+    bool mask = strcmp(a->name, "attn_mask") == 0;
+    bool masked = !tc_invocation_arg(call, "attn_mask")->none;
+    if (!mask && strcmp(a->name, "logsumexp") != 0)
+        return false;
+    int64_t n = mask ? o->shape.sizes[3] : 1;
+    int64_t l = mask && o->shape.strides[2] == 0 ? 1 : o->shape.sizes[2]; /* one row for all */
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        int64_t query = i / n % l, key = i % n;
+        bool hidden = query % 5 == 3 || (query % 5 == 2 ? key != n - 1 : tc_below(r, 4) == 0);
+        tc_real x = tc_uniform(r, (tc_real)a->low, (tc_real)a->high);
+        o->values[i].f = (mask ? hidden : masked && query % 5 == 3) ? -INFINITY : x;
+    }
+    return true;
+}
+
+static const struct sized {
+    int64_t b, h, g, l, s, e, v;
+} sized[] = {
+    {3, 2, 1, 5, 7, 4, 4},       {2, 2, 2, 9, 6, 3, 5},       {1, 3, 3, 17, 33, 16, 16},
+    {1, 2, 2, 65, 63, 8, 8},     {1, 1, 1, 64, 64, 64, 64},   {2, 4, 2, 31, 129, 17, 17},
+    {1, 2, 1, 130, 65, 40, 24},  {1, 1, 1, 1, 200, 64, 64},   {2, 3, 1, 7, 1, 5, 9},
+    {1, 1, 1, 33, 40, 160, 160}, {1, 2, 2, 16, 80, 128, 128}, {2, 1, 1, 129, 15, 1, 1},
+    {1, 6, 2, 3, 20, 80, 96},    {1, 1, 1, 20, 257, 31, 33},
+};
+enum { N_LAID_OUT = 2, N_WAYS = 6 };
+
+/* How attn_mask comes: left out, whole, one for all batches and heads, one row for all queries. */
+enum { NO_MASK, WHOLE, SHARED, ROW, N_MASKS };
+
+/* A tensor lies as [B, L, H, N], or in another way of tc_layout. */
+static void tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s, int way) {
+    int64_t n = rank == 4 ? s[3] : 1;
+    if (way == TC_LAYOUT_ZERO_FIRST)
+        tc_line_strided(l, name, rank, s, TC_SIZES(s[2] * s[1] * n, n, s[1] * n, 1));
+    else
+        tc_line_tensor(l, name, rank, s, (tc_layout)way);
+}
+
+static tc_line call_line(const tc_sampler *m, const struct sized *s, int mask, bool causal,
+                         const char *scale, const char *odd, int way) {
+    tc_line l = tc_line_start(m);
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const char *name = m->record->args[a].name;
+        int lies = !odd || strcmp(odd, name) == 0 ? way : 0;
+        if (strcmp(name, "attn_mask") == 0 && mask == NO_MASK)
+            tc_line_add(&l, "attn_mask=none");
+        else if (strcmp(name, "attn_mask") == 0 && mask != WHOLE)
+            tc_line_broadcast(&l, name, 4, TC_SIZES(s->b, s->h, s->l, s->s), mask == ROW ? 7 : 3);
+        else if (strcmp(name, "attn_mask") == 0)
+            tensor(&l, name, 4, TC_SIZES(s->b, s->h, s->l, s->s), lies);
+        else if (strcmp(name, "is_causal") == 0)
+            tc_line_add(&l, "is_causal=%s", causal ? "true" : "false");
+        else if (strcmp(name, "scale") == 0)
+            tc_line_add(&l, "scale=%s", scale);
+        else if (strcmp(name, "key") == 0)
+            tensor(&l, name, 4, TC_SIZES(s->b, s->g, s->s, s->e), lies);
+        else if (strcmp(name, "value") == 0)
+            tensor(&l, name, 4, TC_SIZES(s->b, s->g, s->s, s->v), lies);
+        else if (strcmp(name, "logsumexp") == 0)
+            tensor(&l, name, 3, TC_SIZES(s->b, s->h, s->l), lies);
+        else
+            tensor(&l, name, 4,
+                   TC_SIZES(s->b, s->h, s->l, strcmp(name, "query") == 0 ? s->e : s->v), lies);
+    }
+    return l;
+}
+
+/* Output k lies in another way. */
+static void list_out(const tc_sampler *m, const struct sized *s, uint32_t k, int way) {
+    bool forward = m->record->n_outs == 2;
+    tc_line l = call_line(m, s, NO_MASK, true, "0.5", "none", 0);
+    const int64_t query[] = {s->b, s->h, s->l, forward ? s->v : s->e};
+    const int64_t key[] = {s->b, s->g, s->s, k == 1 ? s->e : s->v};
+    char name[16];
+    snprintf(name, sizeof name, "out%u", k);
+    tensor(&l, name, forward && k == 1 ? 3 : 4, forward || k == 0 ? query : key, way);
+    tc_emit(m, l);
+}
+
+static bool is_of_one_kind(const tc_sampler *m) {
+    return (m->types[0] == TN_F64) == (m->types[1] == TN_F64);
+}
+
+/* As networks have them, and one query at a time. */
+static void list_timed(const tc_sampler *m) {
+    static const struct sized timed[] = {{8, 8, 8, 256, 256, 64, 64}, {8, 8, 8, 1, 512, 64, 64}};
+    for (int k = 0; is_of_one_kind(m) && k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
+        tc_emit(m, call_line(m, &timed[k], NO_MASK, k == 0, "0.125", NULL, 0));
+}
+
+static void list_layouts(const tc_sampler *m, const struct sized *s) {
+    for (int way = 1; way < N_WAYS; way++) {
+        tc_emit(m, call_line(m, s, WHOLE, way % 2, "0.5", NULL, way));
+        for (uint32_t a = 0; a < m->record->n_args; a++)
+            if (m->record->args[a].kind == TC_ARG_TENSOR)
+                tc_emit(m, call_line(m, s, WHOLE, false, "0.5", m->record->args[a].name, way));
+        for (uint32_t k = 0; k < m->record->n_outs; k++)
+            list_out(m, s, k, way);
+    }
+}
+
+static void list(const tc_sampler *m) {
+    static const struct sized large[] = {{1, 2, 1, 515, 300, 64, 64}, {1, 1, 1, 3, 4100, 20, 20},
+                                         {33, 5, 1, 2, 3, 2, 2},      {2, 2, 2, 260, 70, 96, 32},
+                                         {1, 4, 4, 66, 520, 72, 72},  {65541, 1, 1, 1, 2, 1, 1}};
+    static const char *const scales[] = {"0.125", "1", "-0.3", "0"};
+    uint32_t never = TC_DATA_BIT(TC_DATA_EXACT), none = TC_DATA_BIT(TC_DATA_SPECIAL);
+    if (!is_of_one_kind(m))
+        return;
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], k == 1 ? ROW : NO_MASK, k % 2 == 0, "0.125", NULL, 0));
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        const struct sized *s = &sized[k];
+        tc_line plain = call_line(m, s, NO_MASK, false, "0.25", NULL, 0);
+        if (k < 3 && s->b * s->h > 2) /* a NaN spoils a head */
+            tc_emit_data(m, &plain, never);
+        else
+            tc_emit(m, plain);
+        for (int mask = 0; mask < N_MASKS; mask++)
+            for (int causal = mask == NO_MASK; causal < (k < 3 || mask == 0 ? 2 : 1); causal++) {
+                tc_line l = call_line(m, s, mask, causal, k == 2 ? "1" : "0.25", NULL, 0);
+                if (k == 1 && mask == WHOLE)
+                    tc_emit_data(m, &l, never | none);
+                else
+                    tc_emit(m, l);
+            }
+        for (int i = 0; k == 0 && i < TC_LENGTH(scales); i++) {
+            /* with 0 the gradients of query and key are 0 */
+            if (m->record->n_outs == 2 || strcmp(scales[i], "0") != 0)
+                tc_emit(m, call_line(m, s, NO_MASK, i % 2, scales[i], NULL, 0));
+        }
+        if (k < N_LAID_OUT && m->set != TC_SMOKE)
+            list_layouts(m, s);
+    }
+}
+
+const tc_family tc_family_attention = {"attention", shapes, terms, fill, list, list_timed};
