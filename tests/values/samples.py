@@ -541,4 +541,6 @@ WITHOUT = {
     "random_bits_from": "its words are those of random_bits, which tests/core compares",
     "fused_sgd_from_": "it is fused_sgd_ with a number in memory; tests/core compares the two",
     "fused_adamw_from_": "it is fused_adamw_ with numbers in memory; tests/core compares the two",
+    "scaled_dot_product_flash_attention": "scaled_dot_product_attention is compared, and becomes it",
+    "scaled_dot_product_flash_attention_backward": "the gradients of scaled_dot_product_attention are compared, and become it",
 }

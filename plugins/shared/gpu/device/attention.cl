@@ -227,7 +227,9 @@ KERNEL_OF_GROUP(GROUP, 1, attention)
             EACH_STEP(j) {
                 SPREAD(w[j], s[j]);
                 EACH_LANE(l) {
+#if MASK || CAUSAL
                     i64 i = OF_KEYS ? other[j] : row[l], k = OF_KEYS ? row[l] : other[j];
+#endif
                     C score = w[j][l] * scale;
 #if MASK
                     score += load(A)(mask, ROW(ATTENTION_MASK, b, h, i) +
