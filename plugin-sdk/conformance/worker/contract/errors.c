@@ -321,6 +321,46 @@ static void messages(tc_contract *k) {
     tc_subject_sync(k->subject);
 }
 
+/* Two streams with an error each: what one is told is not the other's. */
+static void of_each(tc_contract *k) {
+    scene n;
+    tc_invocation other;
+    tc_placed placed[2] = {0};
+    tn_stream_impl *second;
+    tn_event_impl *event;
+    char alone[2][TC_MESSAGE], told[2][TC_MESSAGE];
+    if (!set_up(k, &n) || !prepare(&n, &other, 2000000) || !tc_stream_create(k, n.s, 0, &second))
+        return;
+    tn_stream_impl *streams[] = {n.stream, second};
+    tc_invocation *calls[] = {&n.bad, &other};
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++) {
+        n.stream = streams[i];
+        ok = message_of(&n, calls[i], alone[i]);
+    }
+    for (int i = 0; i < 2 && ok; i++) {
+        n.stream = streams[i];
+        ok = queue(&n, calls[i], &placed[i]);
+    }
+    /* Both have happened; an event tells of neither. */
+    const tn_event_ops *events = n.s->ops->events;
+    ok = ok && tc_event_create(k, n.s, 0, &event) &&
+         tc_must(k, TNP_EVENT_RECORD, events->record(event, second), "record") &&
+         tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize");
+    for (int i = 0; i < 2 && ok; i++) {
+        n.stream = streams[i];
+        ok = reported(&n, false);
+        snprintf(told[i], TC_MESSAGE, "%s", tc_host_message());
+    }
+    for (int i = 0; i < 2 && ok; i++)
+        if (strcmp(alone[0], alone[1]) != 0 && strcmp(told[i], alone[!i]) == 0)
+            TC_BROKEN(k, TNP_STREAM_ERROR_ONCE,
+                      "of two streams with an error one tells the other's: %.150s", told[i]);
+    tc_subject_sync(k->subject);
+    tc_unplace(&placed[0]);
+    tc_unplace(&placed[1]);
+}
+
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
@@ -328,6 +368,7 @@ const tc_contract_row tc_error_rows[] = {
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
+    {"error-of-each", "", TC_SMOKE, of_each},
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
     {"capture-error-kept", "by=end", TC_SMOKE, kept},

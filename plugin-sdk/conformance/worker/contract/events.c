@@ -117,7 +117,21 @@ static void recorded_again(tc_contract *k) {
         }
 }
 
-/* Work behind `wait` sees what was before the mark; how=: what happens to the event afterwards. */
+/* Hundreds of marks on a stream of their own, all passed. */
+static bool pass_marks(scene *n) {
+    enum { EVENTS = 100, ROUNDS = 3 };
+    tn_event_impl *events[EVENTS];
+    tn_stream_impl *third;
+    bool ok = tc_stream_create(n->k, n->s, 0, &third);
+    for (int i = 0; i < EVENTS && ok; i++)
+        ok = tc_event_create(n->k, n->s, 0, &events[i]);
+    for (int i = 0; i < EVENTS * ROUNDS && ok; i++)
+        ok = record(n, events[i % EVENTS], third);
+    return ok && tc_stream_sync(n->k, third);
+}
+
+/* Work behind `wait` sees what was before the mark; then=: what happens afterwards, to the event or
+ * beside it. */
 static void wait_holds(tc_contract *k) {
     scene n;
     const char *how = tc_contract_word(k, "then");
@@ -127,6 +141,8 @@ static void wait_holds(tc_contract *k) {
                 !wait(&n, n.other, n.event))
                 break;
             if (strcmp(how, "record") == 0 && !record(&n, n.event, n.other))
+                break;
+            if (strcmp(how, "marks") == 0 && !pass_marks(&n))
                 break;
             if (strcmp(how, "query") == 0) {
                 n.events->query(n.event);
@@ -476,6 +492,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=query", TC_SMOKE, wait_holds},
+    {"event-wait-holds", "then=marks", TC_SMOKE, wait_holds},
     {"event-chain", "", TC_SMOKE, chain},
     {"event-record-again", "", TC_SMOKE, record_again},
     {"event-two-waiters", "", TC_SMOKE, two_waiters},
@@ -488,7 +505,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-elapsed-untimed", "", TC_SMOKE, elapsed_untimed},
     {"event-many", "n=500", TC_SMOKE, many},
     {"event-many", "n=5000", TC_STANDARD, many},
-    {"event-held", "milliseconds=2000", TC_STANDARD, held},
+    {"event-held", "milliseconds=3000", TC_STANDARD, held},
     {"event-held", "milliseconds=6000", TC_EXHAUSTIVE, held},
     {0},
 };

@@ -97,6 +97,21 @@ static void replay(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* More commands than a command buffer may have been made for. */
+static void many(tc_contract *k) {
+    enum { COMMANDS = 3000, STEP = 16, SPAN = 24 };
+    tc_scene n;
+    bool ok = tc_scene_set_up(k, &n) && tc_scene_begin(&n);
+    for (int i = 0; i < COMMANDS && ok; i++) {
+        ok = tc_scene_fill(&n, &n.a, (uint64_t)i * STEP, SPAN, i & 0xff);
+        memset(n.a.model + i * STEP, i & 0xff, SPAN);
+    }
+    if (ok && tc_scene_end(&n, &n.graph) && tc_scene_launch(&n, n.graph, n.stream))
+        tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_REPLAYS,
+                       "what a launch of thousands of commands wrote");
+    tc_scene_finish(&n);
+}
+
 /* On other streams than its own, also when that is gone. */
 static void streams(tc_contract *k) {
     tc_scene n;
@@ -267,6 +282,10 @@ static void refuses(tc_contract *k) {
             if (!tc_failed(k))
                 tc_buffer_check(k, &n.b, n.s->stream, TNP_CAPTURE_REFUSES,
                                 "memory of calls that were refused");
+            memset(n.b.model, 0x66, TC_SCENE_BYTES);
+            if (!tc_failed(k) && tc_scene_launch(&n, n.second, n.stream))
+                tc_scene_check(&n, &n.b, n.stream, TNP_CAPTURE_REPLAYS,
+                               "a graph of which a launch was refused");
         }
     }
     tc_scene_finish(&n);
@@ -334,13 +353,9 @@ static void destroy(tc_contract *k) {
 }
 
 const tc_contract_row tc_graph_rows[] = {
-    {"capture-records", "", TC_SMOKE, records},
-    {"capture-nothing", "", TC_SMOKE, nothing},
-    {"capture-replay", "", TC_SMOKE, replay},
-    {"capture-streams", "", TC_SMOKE, streams},
-    {"capture-kernels", "", TC_SMOKE, kernels},
-    {"capture-refuses", "", TC_SMOKE, refuses},
-    {"capture-abandon", "", TC_SMOKE, abandon},
-    {"capture-destroy", "", TC_SMOKE, destroy},
-    {0},
+    {"capture-records", "", TC_SMOKE, records}, {"capture-nothing", "", TC_SMOKE, nothing},
+    {"capture-replay", "", TC_SMOKE, replay},   {"capture-many", "", TC_SMOKE, many},
+    {"capture-streams", "", TC_SMOKE, streams}, {"capture-kernels", "", TC_SMOKE, kernels},
+    {"capture-refuses", "", TC_SMOKE, refuses}, {"capture-abandon", "", TC_SMOKE, abandon},
+    {"capture-destroy", "", TC_SMOKE, destroy}, {0},
 };

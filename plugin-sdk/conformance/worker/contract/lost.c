@@ -5,6 +5,8 @@
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
+#include <tenon/ext/capture.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -272,6 +274,42 @@ static void lost_at_work(tc_contract *k) {
     look_after(&n);
 }
 
+/* A graph of one fill; NULL where the device cannot capture, or was lost meanwhile. */
+static tn_graph_impl *capture_fill(scene *n, const tn_ext_capture *ext) {
+    tn_graph_impl *graph = NULL;
+    if (ext->begin(n->stream) != TN_OK)
+        return NULL;
+    if (n->s.memory->fill(n->s.device, n->stream, n->memory, 0, 1, BYTES) != TN_OK ||
+        ext->end(n->stream, &graph) != TN_OK)
+        ext->abandon(n->stream);
+    return graph;
+}
+
+/* Lost with launches of a graph in two queues, one waiting for the other's: all of them are over. */
+static void lost_with_launches(tc_contract *k) {
+    static scene n;
+    if (set_up(k, &n)) {
+        const tc_subject *s = &n.s;
+        const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
+        tn_graph_impl *graph = ext ? capture_fill(&n, ext) : NULL;
+        if (!graph)
+            TC_NOT_OFFERED(k, "no captures");
+        tn_status status = TN_OK;
+        for (int i = 0; i < 2 * COMMANDS && graph && status == TN_OK; i++) {
+            status = s->memory->fill(s->device, n.stream, n.memory, 0, (uint8_t)i, BYTES);
+            if (status == TN_OK)
+                status = ext->launch(graph, i % 2 ? n.stream : s->stream);
+        }
+        if (graph) {
+            LOST(&n, s->ops->streams->synchronize(n.stream), "synchronize behind launches");
+            LOST(&n, s->ops->streams->synchronize(s->stream), "synchronize behind launches");
+            LOST(&n, ext->launch(graph, n.stream), "launch");
+            ext->destroy(graph);
+        }
+    }
+    look_after(&n);
+}
+
 /* Transfers until the device is lost at its `at`th command: what says that it was done was done. */
 static void lose_at(tc_contract *k, int at) {
     tc_subject s;
@@ -315,6 +353,7 @@ static void lost_in_transfers(tc_contract *k) {
 const tc_contract_row tc_lost_rows[] = {
     {"lost-calls", "", TC_SMOKE, lost_calls},
     {"lost-at-work", "", TC_SMOKE, lost_at_work},
+    {"lost-with-launches", "", TC_SMOKE, lost_with_launches},
     {"lost-in-transfers", "", TC_SMOKE, lost_in_transfers},
     {0},
 };

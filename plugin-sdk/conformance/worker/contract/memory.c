@@ -397,6 +397,7 @@ const tc_contract_row tc_memory_rows[] = {
     {"memory-again", "bytes=1000 times=40", TC_SMOKE, again},
     {"memory-again", "bytes=1 times=300", TC_STANDARD, again},
     {"memory-again", "bytes=1048576 times=60", TC_STANDARD, again},
+    {"memory-again", "bytes=4194304 times=280", TC_EXHAUSTIVE, again},
     {"memory-info", "", TC_SMOKE, info},
     {0},
 };

@@ -102,7 +102,7 @@ static void life_properties(tc_contract *k) {
     if (tc_lifecycle_count(k, &s, &n))
         for (uint32_t i = 0; i < n && !tc_failed(k); i++) {
             tn_cell name = {0};
-            char text[256] = "";
+            char text[256] = "", open_text[256] = "";
             tc_check_properties(k, &s, i);
             uint64_t before = tc_properties_sum(&s, i);
             bool named = s.ops->property(s.self, i, TN_PROP_NAME, &name) == TN_OK &&
@@ -115,10 +115,18 @@ static void life_properties(tc_contract *k) {
             if (tc_properties_sum(&s, i) != before)
                 TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u has other properties once it is open",
                           i);
+            tn_cell open_name = {0};
+            if (named && s.ops->property(s.self, i, TN_PROP_NAME, &open_name) == TN_OK &&
+                open_name.v.string)
+                snprintf(open_text, sizeof open_text, "%s", open_name.v.string);
             s.ops->close(one.device);
             if (tc_properties_sum(&s, i) != before)
                 TC_BROKEN(k, TNP_PROPERTY_STABLE,
                           "device %u has other properties once it was closed", i);
+            if (open_text[0] && strncmp(open_text, open_name.v.string, sizeof open_text - 1) != 0)
+                TC_BROKEN(k, TNP_PROPERTY_RANGE,
+                          "the name that device %u told while it was open is not valid any more",
+                          i);
             if (named && strncmp(text, name.v.string, sizeof text - 1) != 0)
                 TC_BROKEN(k, TNP_PROPERTY_RANGE,
                           "the name of device %u was not valid until shutdown", i);

@@ -15,7 +15,7 @@ typedef struct scene {
     tc_work work;
     tc_buffer b, pinned;
     tn_stream_impl *slow, *queue;
-    tn_event_impl *mark;
+    tn_event_impl *mark, *beside;
     const char *what;
     tc_invocation call; /* of what=kernel */
     tc_placed placed;
@@ -30,7 +30,7 @@ static bool set_up(tc_contract *k, scene *n) {
            tc_buffer_create(k, n->s, TN_SPACE_DEVICE, bytes, &n->b) &&
            (!pinned || tc_buffer_create(k, n->s, TN_SPACE_PINNED, bytes, &n->pinned)) &&
            tc_stream_create(k, n->s, 0, &n->slow) && tc_stream_create(k, n->s, 0, &n->queue) &&
-           tc_event_create(k, n->s, 0, &n->mark);
+           tc_event_create(k, n->s, 0, &n->mark) && tc_event_create(k, n->s, 0, &n->beside);
 }
 
 static bool set_up_kernel(scene *n) {
@@ -45,6 +45,13 @@ static tn_status queue_one(scene *n, int i) {
     uint64_t at = (uint64_t)i * STEP;
     if (strcmp(n->what, "kernel") == 0)
         return tc_call_placed(&n->placed);
+    if (strcmp(n->what, "marks") == 0) { /* beside each command a record or a wait */
+        const tn_event_ops *events = n->s->ops->events;
+        tn_status status =
+            i % 2 ? events->record(n->beside, n->queue) : events->wait(n->queue, n->beside);
+        if (status != TN_OK)
+            return status;
+    }
     if (strcmp(n->what, "copy") == 0) { /* what it copies the one before has made */
         memcpy(n->b.model + at + STEP, n->b.model + at, STEP);
         return m->copy(n->s->device, n->queue, n->b.memory, at + STEP, n->b.memory, at, STEP);
@@ -168,6 +175,7 @@ const tc_contract_row tc_queue_rows[] = {
     {"queue-room", "what=write", TC_SMOKE, room},
     {"queue-room", "what=read", TC_SMOKE, room},
     {"queue-room", "what=kernel", TC_SMOKE, room},
+    {"queue-room", "what=marks", TC_SMOKE, room},
     {"queue-room-of-each", "", TC_SMOKE, room_of_each},
     {"queue-deep", "what=fill", TC_STANDARD, deep},
     {"queue-deep", "what=copy", TC_STANDARD, deep},
