@@ -65,9 +65,8 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
     fits = fits && tni_reach(rank, sizes.data, out->strides, &out->numel, &reach) &&
            tni_mul_i64(reach, item, &out->bytes);
     if (!fits) {
-        char stride_text[TNI_SHAPE_TEXT] = "row-major";
-        if (strides.n >= 0)
-            TNI_SHAPE_OF_SIZES(rank, strides.data);
+        const char *stride_text =
+            strides.n >= 0 ? TNI_SHAPE_OF_SIZES(rank, strides.data) : "row-major";
         tni_fail(TN_ERR_SHAPE,
                  "%s: sizes %s, strides %s: they must not be negative, and what they reach must fit"
                  " in 63 bits",

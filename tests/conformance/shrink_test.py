@@ -84,7 +84,7 @@ class Shrink(unittest.TestCase):
 
     def test_fuzz_keeps_what_it_finds(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1)
-        first = self.run_it(*words, "--cases", 60)
+        first = self.run_it(*words, "--cases", 200)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
         self.assertRegex(findings, r"(kernel|same|refuse)/\w+ .* # (fail|crash|timeout) ")
@@ -101,7 +101,7 @@ class Shrink(unittest.TestCase):
             self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
-        outputs = [self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 60, "--timeout", 1).stdout for _ in range(2)]
+        outputs = [self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1).stdout for _ in range(2)]
         first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
         self.assertEqual(first[0], first[1])
         self.assertTrue(first[0])

@@ -179,10 +179,9 @@ static void relay(const tc_urn *urn, tc_draft *d, tc_random *r) {
     tc_arena_finish(&arena);
 }
 
-static void choose_data(tc_draft *d, tc_random *r) {
-    tc_draft_set(
-        d, "data",
-        tc_data_name(tc_below(r, 4) ? (tc_data)tc_below(r, TC_DATA_EVERY) : TC_DATA_RANDOM));
+static void choose_data(const tc_urn *urn, tc_draft *d, tc_random *r) {
+    tc_draft_set(d, "data",
+                 tc_data_name(tc_below(r, 4) ? tc_mutate_data(urn->record, r) : TC_DATA_RANDOM));
 }
 
 /* In place, or a tensor's value as a cell, now and then. */
@@ -229,7 +228,7 @@ static bool draw(const tc_urn *urn, int i, bool on, tc_draft *d, tc_random *r) {
             relay(urn, d, r);
             break;
         default:
-            choose_data(d, r);
+            choose_data(urn, d, r);
         }
         return true;
     }
@@ -239,7 +238,7 @@ static bool draw(const tc_urn *urn, int i, bool on, tc_draft *d, tc_random *r) {
     resize(urn, d, regimes[i % N_REGIMES], r);
     choose_form(urn, d, r);
     relay(urn, d, r);
-    choose_data(d, r);
+    choose_data(urn, d, r);
     return true;
 }
 

@@ -161,9 +161,14 @@ bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at) {
     return true;
 }
 
+tc_data tc_mutate_data(const tc_record *record, tc_random *r) {
+    bool any = !record || record->pointwise || record->extremes;
+    return any ? (tc_data)tc_below(r, TC_DATA_EVERY) : TC_DATA_RANDOM;
+}
+
 static void change_data(tc_draft *d, tc_random *r) {
     char text[32];
-    tc_draft_set(d, "data", tc_data_name((tc_data)tc_below(r, TC_DATA_EVERY)));
+    tc_draft_set(d, "data", tc_data_name(tc_mutate_data(tc_record_find(d->subject), r)));
     snprintf(text, sizeof text, "%" PRIu64, tc_next(r) >> 40);
     tc_draft_set(d, "seed", text);
 }

@@ -24,6 +24,10 @@ void tc_mutate_resize(tc_draft *d, int64_t from, int64_t to);
 /* Another value of the attribute at `at`, a number or a bool; false where the parameter is none. */
 bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at);
 
+/* Any kind of data; but where many steps follow each other, what overflows within them may come out as
+ * NaN or infinite: then random numbers alone (`extremes` of a record). */
+tc_data tc_mutate_data(const tc_record *record, tc_random *r);
+
 /* How a tensor of these sizes lies: permuted, with gaps, shifted, and where it may be `broadcast` too,
  * each now and then. */
 void tc_mutate_place(tc_shape *s, tc_random *r, bool broadcast);

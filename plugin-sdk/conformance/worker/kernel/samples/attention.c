@@ -139,9 +139,10 @@ static bool is_of_one_kind(const tc_sampler *m) {
     return (m->types[0] == TN_F64) == (m->types[1] == TN_F64);
 }
 
-/* As networks have them, and one query at a time. */
+/* As networks have them, one query at a time, and little more than a call. */
 static void list_timed(const tc_sampler *m) {
-    static const struct sized timed[] = {{8, 8, 8, 256, 256, 64, 64}, {8, 8, 8, 1, 512, 64, 64}};
+    static const struct sized timed[] = {
+        {8, 8, 8, 256, 256, 64, 64}, {8, 8, 8, 1, 512, 64, 64}, {1, 2, 2, 16, 16, 64, 64}};
     for (int k = 0; is_of_one_kind(m) && k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
         tc_emit(m, call_line(m, &timed[k], NO_MASK, k == 0, "0.125", NULL, 0));
 }
