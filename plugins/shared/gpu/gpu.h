@@ -39,7 +39,6 @@ typedef struct gpu_family {
     X(sort) \
     X(softmax) \
     X(norm) \
-    X(attention) \
     X(scan)
 
 /* The first part of their keys. */

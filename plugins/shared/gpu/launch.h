@@ -20,7 +20,6 @@ extern const gpu_source gpu_source_index;
 extern const gpu_source gpu_source_sort;
 extern const gpu_source gpu_source_softmax;
 extern const gpu_source gpu_source_norm;
-extern const gpu_source gpu_source_attention;
 extern const gpu_source gpu_source_scan;
 extern const gpu_source *const gpu_all_sources[]; /* NULL behind the last */
 
