@@ -92,7 +92,7 @@ class Shrink(unittest.TestCase):
         self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
 
     def test_fuzz_finds_nothing_on_a_good_device_and_much_on_a_bad_one(self) -> None:
-        for seed in (2, 11):
+        for seed in (11, 13):
             good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--cases", 200, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
