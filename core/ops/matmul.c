@@ -312,9 +312,11 @@ static tn_status add_product(const char *call, tni_temps *tmp, const tn_cell *ar
     if (product && (!tni_broadcast(self->view.rank, self->sizes, product->view.rank, product->sizes,
                                    &rank, sizes) ||
                     !tni_has_shape(product, rank, sizes))) {
+        tn_status status =
+            tni_fail(TN_ERR_SHAPE, "%s: self %s does not broadcast to the product's shape %s", call,
+                     TNI_SHAPE_OF(self), TNI_SHAPE_OF(product));
         tni_temps_finish(tmp);
-        return tni_fail(TN_ERR_SHAPE, "%s: self %s does not broadcast to the product's shape %s",
-                        call, TNI_SHAPE_OF(self), TNI_SHAPE_OF(product));
+        return status;
     }
     if (!counts(beta, self->view.dtype))
         return tni_temps_return(tmp, tni_own(tmp, tni_scaled(product, alpha)), rets);

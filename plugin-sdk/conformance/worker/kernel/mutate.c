@@ -8,6 +8,7 @@
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
 
 enum { MOST_ELEMENTS = 20000, MOST_EXTENT = 100000 };
+static const int64_t TOO_FAR = INT64_C(1) << 40; /* for the arithmetic of shapes to go wrong */
 
 /* A parameter whose value is in brackets, or -1. */
 static int pick_shape(const tc_draft *d, tc_random *r, tc_shape *out) {
@@ -100,9 +101,10 @@ void tc_mutate_place(tc_shape *s, tc_random *r, bool broadcast) {
         bool is_zero = tc_below(r, 2) && zeros && (k > 0 || varies);
         varies = varies || !is_zero;
         s->strides[order[k]] = is_zero ? 0 : stride;
-        if (!is_zero)
-            stride =
-                stride * s->sizes[order[k]] + (int64_t)(tc_below(r, 5) == 0 ? tc_below(r, 4) : 0);
+        int64_t gap = (int64_t)(tc_below(r, 5) == 0 && !is_zero ? tc_below(r, 4) : 0);
+        if (!is_zero && __builtin_mul_overflow(stride, s->sizes[order[k]], &stride))
+            stride = TOO_FAR; /* which no line is allowed */
+        stride += gap;
     }
     s->offset = tc_below(r, 2) ? (int64_t)tc_below(r, 40) : 0;
     s->placed = true;
