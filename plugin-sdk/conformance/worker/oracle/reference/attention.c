@@ -185,7 +185,8 @@ void tc_reference_flash_attention_backward(tc_invocation *call) {
     const tc_number *grads = tc_in(call, TN_ARG_flash_attention_backward_grad_output);
     const tc_number *output = tc_in(call, TN_ARG_flash_attention_backward_output);
     const tc_number *sums = tc_in(call, TN_ARG_flash_attention_backward_logsumexp);
-    tc_real by_key = c.u * (tc_real)(c.s + 6), by_query = c.u * (tc_real)(c.l * c.h / c.g + 6);
+    int64_t queries = c.l * (c.h / c.g); /* of a key, in all heads that share it */
+    tc_real by_key = c.u * (tc_real)(c.s + 6), by_query = c.u * (tc_real)(queries + 6);
     for (int64_t at = 0; at < c.b * c.h * c.l; at++) {
         int64_t i = at % c.l, h = at / c.l % c.h, b = at / c.l / c.h;
         const tc_number *grad = grads + at * c.v;
