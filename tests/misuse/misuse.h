@@ -111,7 +111,13 @@ tn_cell *good_result_cells(void);
 void *good_out(void);
 DLManagedTensorVersioned *good_dlpack(void);
 DLManagedTensor *good_dlpack_legacy(void);
+/* TENON_SCOPE_DEBUG=1: tensors that are gone are known. */
+bool is_watched(void);
+/* So far; the scope is emptied behind each. */
+unsigned n_calls(void);
 tn_function_context *good_context(void);
+tn_status no_backward(tn_function_context *c, tn_tensor *const *output_grads, uint64_t n_outputs,
+                      tn_tensor **grads, uint64_t n_inputs, void *user);
 const tn_function *good_function(void);
 const tn_kernel *good_kernel(void);
 const char *const *list_of_text(const char *text);
