@@ -6,7 +6,7 @@
 #include "core/call/call.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
-#include "core/ops/history.h"
+#include "core/ops/recomputed.h"
 
 #include <math.h>
 #include <string.h>
@@ -310,7 +310,6 @@ static flash flash_of(const tn_cell *first, const tn_cell *rest) {
 
 static tn_status check_flash(const tni_build *b, const flash *f) {
     const tn_tensor *q = f->query, *k = f->key, *v = f->value;
-    char text[3][TNI_SHAPE_TEXT];
     const char *rule = NULL;
     if (q->view.rank != 4 || k->view.rank != 4 || v->view.rank != 4)
         rule = "each is [batch, heads, places, features]";
@@ -325,9 +324,7 @@ static tn_status check_flash(const tni_build *b, const flash *f) {
     if (!rule)
         return TN_OK;
     return tni_build_fail(b, TN_ERR_SHAPE, "query %s, key %s and value %s do not fit; %s",
-                          tni_shape_text(q->view.rank, q->sizes, text[0]),
-                          tni_shape_text(k->view.rank, k->sizes, text[1]),
-                          tni_shape_text(v->view.rank, v->sizes, text[2]), rule);
+                          TNI_SHAPE_OF(q), TNI_SHAPE_OF(k), TNI_SHAPE_OF(v), rule);
 }
 
 /* The mask as what is added to scores. */
@@ -349,9 +346,7 @@ static tn_status give_mask(tni_build *b, const flash *f, uint32_t at) {
                               tn_dtype_name(mask->view.dtype));
     const int64_t scores[] = {f->query->sizes[0], f->query->sizes[1], f->query->sizes[2],
                               f->key->sizes[2]};
-    tn_status status = check_mask(b->info->call, mask, 4, scores);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_mask(b->info->call, mask, 4, scores));
     int64_t strides[4] = {0};
     mask = added_mask(&b->temps, mask, computed(f->query->view.dtype));
     for (int32_t d = 0; mask && d < mask->view.rank; d++)
@@ -366,11 +361,8 @@ static tn_status give_mask(tni_build *b, const flash *f, uint32_t at) {
 /* scaled_dot_product_flash_attention(query, key, value, attn_mask, is_causal, scale) */
 tn_status tni_infer_flash_attention(tni_build *b) {
     flash f = flash_of(b->args, b->args + 3);
-    tn_status status = check_flash(b, &f);
-    if (status == TN_OK)
-        status = give_mask(b, &f, TN_ARG_flash_attention_attn_mask);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_flash(b, &f));
+    TNI_TRY(give_mask(b, &f, TN_ARG_flash_attention_attn_mask));
     const int64_t *q = f.query->sizes;
     b->types[1] = computed(f.query->view.dtype);
     tni_build_out(b, 0, 4, TN_SHAPE(q[0], q[1], q[2], f.value->sizes[3]).data);
@@ -383,24 +375,18 @@ tn_status tni_infer_flash_attention(tni_build *b) {
  * attn_mask, is_causal, scale) */
 tn_status tni_infer_flash_attention_backward(tni_build *b) {
     flash f = flash_of(b->args + 1, b->args + 6);
-    tn_status status = check_flash(b, &f);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(check_flash(b, &f));
     const int64_t *q = f.query->sizes;
     tn_ints result = TN_SHAPE(q[0], q[1], q[2], f.value->sizes[3]);
     static const char *const names[] = {"grad_output", "", "", "", "output", "logsumexp"};
     for (uint32_t i = 0; i < 6; i += i == 0 ? 4 : 1) {
         const tn_tensor *t = tni_build_tensor(b, i);
         int32_t rank = i == 5 ? 3 : 4;
-        char text[2][TNI_SHAPE_TEXT];
         if (!tni_has_shape(t, rank, result.data))
             return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have %s", names[i],
-                                  tni_shape_text(t->view.rank, t->sizes, text[0]),
-                                  tni_shape_text(rank, result.data, text[1]));
+                                  TNI_SHAPE_OF(t), TNI_SHAPE_OF_SIZES(rank, result.data));
     }
-    status = give_mask(b, &f, TN_ARG_flash_attention_backward_attn_mask);
-    if (status != TN_OK)
-        return status;
+    TNI_TRY(give_mask(b, &f, TN_ARG_flash_attention_backward_attn_mask));
     b->types[1] = computed(f.query->view.dtype);
     tni_build_out(b, 0, 4, q);
     tni_build_out(b, 1, 4, f.key->sizes);

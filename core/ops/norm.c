@@ -6,7 +6,7 @@
 #include "core/ops/dims.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
-#include "core/ops/history.h"
+#include "core/ops/recomputed.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Gradients that are made of a result that has no history, such as a mean or a logarithm of a sum. */
-#ifndef TNI_CORE_OPS_HISTORY_H
-#define TNI_CORE_OPS_HISTORY_H
+#ifndef TNI_CORE_OPS_RECOMPUTED_H
+#define TNI_CORE_OPS_RECOMPUTED_H
 
 #include "core/call/temps.h"
 

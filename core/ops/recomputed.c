@@ -1,5 +1,5 @@
-/* See history.h. */
-#include "core/ops/history.h"
+/* See recomputed.h. */
+#include "core/ops/recomputed.h"
 
 #include "core/ops/operators.h"
 
