@@ -2,6 +2,19 @@
 #include "plugin-sdk/conformance/worker/data/element.h"
 
 #include <math.h>
+#include <string.h>
+
+static double double_of(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 
 const char *tc_dtype_name(tn_dtype dtype) {
 #define NAME(NAME, value, name, bytes, category) name,
@@ -30,11 +43,14 @@ static int lowest_exponent(tn_dtype dtype) {
 }
 
 tc_real tc_smallest_normal(tn_dtype dtype) {
-    return ldexpl(1, lowest_exponent(dtype));
+    return dtype == TN_F64 ? 0x1p-1022L : dtype == TN_F16 ? 0x1p-14L : 0x1p-126L;
 }
 
 tc_real tc_largest(tn_dtype dtype) {
-    return ldexpl(2 - ldexpl(1, 1 - tc_digits(dtype)), 1 - lowest_exponent(dtype));
+    return dtype == TN_F64   ? 0x1.fffffffffffffp1023L
+           : dtype == TN_F32 ? 0x1.fffffep127L
+           : dtype == TN_F16 ? 0x1.ffcp15L
+                             : 0x1.fep127L;
 }
 
 int tc_exponents(tn_dtype dtype, int *out_lowest) {
@@ -42,13 +58,20 @@ int tc_exponents(tn_dtype dtype, int *out_lowest) {
     return 2 - lowest_exponent(dtype) - *out_lowest;
 }
 
+/* 2^n. Of numbers that a double has too, it is written down at once: this runs for each element. */
+static tc_real power_of_two(int n) {
+    if (n < -1022 || n > 1023)
+        return ldexpl(1, n);
+    return double_of((uint64_t)(n + 1023) << 52);
+}
+
 tc_real tc_spacing(tn_dtype dtype, tc_real x) {
     int exponent = lowest_exponent(dtype) + 1; /* as frexp counts */
     if (isinf(x) || fabsl(x) > tc_largest(dtype))
-        frexpl(tc_largest(dtype), &exponent);
+        exponent = 2 - lowest_exponent(dtype);
     else if (fabsl(x) >= tc_smallest_normal(dtype))
         frexpl(x, &exponent);
-    return ldexpl(1, exponent - tc_digits(dtype));
+    return power_of_two(exponent - tc_digits(dtype));
 }
 
 tc_real tc_unit(tn_dtype dtype) {
@@ -73,12 +96,23 @@ int64_t tc_int_min(tn_dtype dtype) {
 static tc_real decode16(uint16_t h, int digits) {
     int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
     int exponent = (h & 0x7fff) >> digits;
-    tc_real fraction = h & ((1 << digits) - 1), sign = h & 0x8000 ? -1 : 1;
+    uint64_t fraction = h & ((1u << digits) - 1);
+    double sign = h & 0x8000 ? -1 : 1;
     if (exponent == top)
-        return fraction != 0 ? copysignl(NAN, sign) : sign * (tc_real)INFINITY;
+        return copysign(fraction != 0 ? NAN : INFINITY, sign);
     if (exponent == 0)
-        return sign * ldexpl(fraction, 1 - bias - digits);
-    return sign * ldexpl(fraction + (1 << digits), exponent - bias - digits);
+        return sign * (double)fraction * power_of_two(1 - bias - digits);
+    return sign * double_of((uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - digits));
+}
+
+/* The double next to x towards 0, its last bit set where x is not a double: what a rounding to at most
+ * 51 bits makes of it is what it makes of x ("round to odd": Boldo, Melquiond, IEEE TC 57(4), 2008). */
+static uint64_t odd_double(tc_real x) {
+    double nearest = (double)x;
+    uint64_t bits = bits_of(nearest);
+    if (nearest > x)
+        bits--;
+    return nearest == x ? bits : bits | 1;
 }
 
 /* Nearest even. Patterns of positive numbers are in order, so one that rounds up to the next power
@@ -91,14 +125,18 @@ static uint16_t encode16(tc_real x, int digits) {
         return sign | infinity | (uint16_t)(1 << (digits - 1)); /* a quiet one */
     if (isinf(x))
         return sign | infinity;
-    if (x == 0)
+    uint64_t bits = odd_double(fabsl(x));
+    int exponent = (int)(bits >> 52) - 1023;
+    int dropped = 52 - digits + (exponent < lowest ? lowest - exponent : 0);
+    if (dropped > 54) /* less than half of the smallest number */
         return sign;
-    int exponent;
-    frexpl(x, &exponent);
-    exponent = exponent - 1 < lowest ? lowest : exponent - 1;
-    tc_real steps = nearbyintl(ldexpl(fabsl(x), digits - exponent));
-    tc_real pattern = ldexpl(exponent - lowest, digits) + steps;
-    return sign | (pattern < infinity ? (uint16_t)pattern : infinity);
+    uint64_t significand = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    uint64_t half = UINT64_C(1) << (dropped - 1), rest = significand & (2 * half - 1);
+    uint64_t steps = significand >> dropped;
+    steps += rest > half || (rest == half && steps % 2);
+    if (exponent > lowest)
+        steps += (uint64_t)(exponent - lowest) << digits;
+    return sign | (steps < infinity ? (uint16_t)steps : infinity);
 }
 
 /* ---- elements ---------------------------------------------------------------------------- */

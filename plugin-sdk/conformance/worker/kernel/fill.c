@@ -140,7 +140,7 @@ static tc_real stratum(tn_dtype dtype, uint32_t a, uint64_t i, tc_random *r) {
 /* Evenly over the exponents, from 2^-20 of the range's end to its end. */
 static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     tc_real end = fmax(fabs(arg->low), fabs(arg->high));
-    tc_real size = end * powl(2, tc_uniform(r, -20, 0));
+    tc_real size = end * exp2((double)tc_uniform(r, -20, 0));
     bool negative = arg->high <= 0 || (arg->low < 0 && tc_below(r, 2));
     tc_real f = negative ? -size : size;
     f = f < arg->low ? arg->low : f > arg->high ? arg->high : f;
