@@ -1,5 +1,6 @@
 """shrink and fuzz on a plugin with known mistakes: shrink_test.py TENON_CONFORM FAULTY.so GOOD.so CC INCLUDE..."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -83,7 +84,7 @@ class Shrink(unittest.TestCase):
         self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
 
     def test_fuzz_keeps_what_it_finds(self) -> None:
-        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1)
+        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1, "-j2")
         first = self.run_it(*words, "--cases", 200)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
@@ -101,7 +102,9 @@ class Shrink(unittest.TestCase):
             self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
-        outputs = [self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1).stdout for _ in range(2)]
+        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)
+        with concurrent.futures.ThreadPoolExecutor() as pool:  # much of it is waiting for what hangs
+            outputs = list(pool.map(lambda _: self.run_it(*words).stdout, range(2)))
         first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
         self.assertEqual(first[0], first[1])
         self.assertTrue(first[0])
