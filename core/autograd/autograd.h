@@ -262,7 +262,11 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                       tn_cell *rets, void *user);
 
-/* Keys switched off while kernels and decompositions below Autograd run. */
-enum { TNI_KEYS_BELOW_AUTOGRAD = TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW) };
+/* Keys that record and track, and those switched off while kernels and decompositions below Autograd
+ * run: what they compute in is decided. */
+enum {
+    TNI_KEYS_RECORDING = TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW),
+    TNI_KEYS_BELOW_AUTOGRAD = TNI_KEYS_RECORDING | TN_KEY_BIT(TN_KEY_AUTOCAST)
+};
 
 #endif

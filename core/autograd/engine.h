@@ -76,19 +76,18 @@ tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph);
 /* ---- keys -------------------------------------------------------------------------------- */
 
 /* Formulas: recording as asked; without it nothing need be tracked, since their temporaries are
- * their own. */
+ * their own. They compute in the dtypes of what was saved, whatever the thread casts. */
 static inline tn_thread_keys tni_keys_formula(bool create_graph) {
     tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
     if (create_graph)
-        tni_thread_keys.excluded &= ~(uint32_t)TNI_KEYS_BELOW_AUTOGRAD;
-    else
-        tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+        tni_thread_keys.excluded &= ~(uint32_t)TNI_KEYS_RECORDING;
     return before;
 }
 /* A user's function: recording as asked; views and versions are tracked. */
 static inline tn_thread_keys tni_keys_callback(bool create_graph) {
     tn_thread_keys before = tni_thread_keys;
-    tni_thread_keys.excluded &= ~(uint32_t)TNI_KEYS_BELOW_AUTOGRAD;
+    tni_thread_keys.excluded &= ~(uint32_t)TNI_KEYS_RECORDING;
     if (!create_graph)
         tni_thread_keys.excluded |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
     return before;

@@ -164,12 +164,9 @@ static tn_status take_histories(const tn_op *op, tn_cell *values, tn_cell *histo
     return status;
 }
 
-tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
-                                  tn_cell *rets, void *user) {
+static tn_status record_decomposed(const tn_op *op, tn_keyset below, const tn_cell *args,
+                                   tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
-    tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
-    if (count_wanting(op, args) == 0)
-        return pass_by(op, below, args, rets);
     tn_cell histories[TNI_MAX_RETS] = {{0}};
     tn_status status = TNI_NOT_SUPPORTED;
     /* Recording must not change the bits. A form that writes its argument would have written what the
@@ -199,6 +196,19 @@ tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell
             status = tni_return(rets, written);
         }
     }
+    return status;
+}
+
+tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                  tn_cell *rets, void *user) {
+    tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
+    if (count_wanting(op, args) == 0)
+        return pass_by(op, below, args, rets);
+    /* of the dtypes that it would have without recording */
+    tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TN_KEY_BIT(TN_KEY_AUTOCAST);
+    tn_status status = record_decomposed(op, below, args, rets);
+    tni_thread_keys = before;
     return status;
 }
 

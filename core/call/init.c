@@ -1,4 +1,5 @@
 /* Defines the operators of the table and their handlers, on the first use of the library. */
+#include "core/call/autocast.h"
 #include "core/call/counters.h"
 #include "core/call/call.h"
 #include "core/call/init.h"
@@ -48,6 +49,9 @@ static tn_status register_all(void) {
         tn_handler_fn fn;
         if (autograd_handler(info, &fn) &&
             !tn_handler_register(op, TN_KEY_AUTOGRAD, NULL, fn, NULL, origin))
+            return tni_failed();
+        if (info->autocast &&
+            !tn_handler_register(op, TN_KEY_AUTOCAST, NULL, tni_autocast_handler, NULL, origin))
             return tni_failed();
         if (!tracks_views(info) &&
             !tn_handler_register(op, TN_KEY_INPLACE_OR_VIEW, NULL, NULL, NULL, origin))

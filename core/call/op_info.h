@@ -29,6 +29,14 @@ typedef enum tni_type_rule {
     TNI_TYPES_WHOLE    /* as PROMOTE; the result of integers is a copy of them */
 } tni_type_rule;
 
+/* What Autocast does to the arguments (tenon/autocast.h). */
+typedef enum tni_autocast {
+    TNI_AUTOCAST_NONE,
+    TNI_AUTOCAST_LOW,
+    TNI_AUTOCAST_F32,
+    TNI_AUTOCAST_WIDEST
+} tni_autocast;
+
 /* Shape and dtype of an output. */
 typedef struct tni_spec {
     tn_dtype dtype;
@@ -63,6 +71,7 @@ typedef struct tni_op_info {
     uint8_t multi_view;       /* 1: a view with several outputs */
     uint8_t wide;             /* 1: `run` rounds at several steps: halves pass through it as f32 */
     uint8_t run_for_integers; /* 1: `run` is a decomposition of integers alone */
+    uint8_t autocast;         /* tni_autocast */
     uint16_t written;         /* mask of arguments that are written */
     /* For each kernel argument the operator's argument that fills it, or TNI_ARG_CONSTANT + i for
      * constants[i]; set by `infer` where it is TNI_ARG_INFERRED. */

@@ -16,6 +16,7 @@ static const char *const help_text =
     "  --quick             a small model and 40 steps: a few seconds\n"
     "  --batch N           pieces in a step [16]\n"
     "  --rate X            the highest learning rate [0.002]\n"
+    "  --autocast bf16     products in bf16; the weights stay f32 [off]\n"
     "  --seed N            of weights, pieces and what is written [1]\n"
     "  --context N         bytes that the model looks back [128]\n"
     "  --width N           numbers that a byte is [128]\n"
@@ -47,7 +48,8 @@ enum {
     LOSSES,
     WIDTH,
     RATE,
-    UNTIL
+    UNTIL,
+    AUTOCAST
 };
 
 static const struct option known[] = {{"text", required_argument, NULL, 't'},
@@ -56,6 +58,7 @@ static const struct option known[] = {{"text", required_argument, NULL, 't'},
                                       {"quick", no_argument, NULL, 'q'},
                                       {"batch", required_argument, NULL, 'b'},
                                       {"rate", required_argument, NULL, RATE},
+                                      {"autocast", required_argument, NULL, AUTOCAST},
                                       {"seed", required_argument, NULL, 's'},
                                       {"context", required_argument, NULL, CONTEXT},
                                       {"width", required_argument, NULL, WIDTH},
@@ -125,6 +128,12 @@ static bool take(options *o, int c, const char *name, const char *text) {
     case 'p':
         o->prompt = text;
         return true;
+    case AUTOCAST:
+        o->training.autocast = TN_BF16;
+        if (strcmp(text, "bf16") == 0)
+            return true;
+        fprintf(stderr, "gpt: --autocast is bf16, not '%s'\n", text);
+        return false;
     case RATE:
         return number(name, text, &o->training.learning_rate);
     case CONTEXT:
@@ -166,8 +175,12 @@ static bool take(options *o, int c, const char *name, const char *text) {
 bool options_parse(options *o, int argc, char **argv) {
     *o = (options){.text = "docs", .out = "gpt.svg", .prompt = "The "};
     o->config = (gpt_config){256, 128, 128, 4, 4};
-    o->training = (train_options){
-        .n_steps = 600, .until = INT32_MAX, .batch = 16, .learning_rate = 2e-3, .seed = 1};
+    o->training = (train_options){.n_steps = 600,
+                                  .until = INT32_MAX,
+                                  .batch = 16,
+                                  .learning_rate = 2e-3,
+                                  .seed = 1,
+                                  .autocast = TN_DTYPE_NONE};
     o->generating = (generate_options){.n = 400, .temperature = 0.8, .seed = 1};
     int c, which = 0;
     while ((c = getopt_long(argc, argv, "", known, &which)) != -1)

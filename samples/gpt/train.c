@@ -54,6 +54,7 @@ static double rate_of(const train_options *o, int64_t step) {
 /* Cross entropy of what the model says comes next. */
 static tn_tensor *loss_of(const trainer *t, tn_tensor *bytes, uint64_t seed, int64_t step) {
     tn_tensor *tokens, *next;
+    TN_AUTOCAST(t->options.autocast);
     if (corpus_batch(bytes, seed, step, t->options.batch, t->options.length, &tokens, &next) !=
         TN_OK)
         return NULL;

@@ -5,7 +5,21 @@
 
 #include <tenon/tenon.h>
 
-/* A small convolutional network: views, random numbers, several dtypes, saved tensors, indices. */
+/* Scaled backward pass and step. */
+static tn_status step_down(tn_tensor *loss, tn_tensor **params, uint64_t n) {
+    tn_sgd_options options = tn_sgd_defaults();
+    options.momentum = 0.9;
+    tn_optimizer *sgd = tn_sgd_create(params, n, &options);
+    tn_grad_scaler *scaler = sgd ? tn_grad_scaler_create(NULL) : NULL;
+    tn_status status = scaler ? tn_backward(tn_grad_scaler_scale(scaler, loss)) : tn_error_status();
+    if (status == TN_OK)
+        status = tn_grad_scaler_step(scaler, sgd, NULL);
+    tn_grad_scaler_destroy(scaler);
+    tn_optimizer_destroy(sgd);
+    return status;
+}
+
+/* A small convolutional network, half of it in f16: views, random numbers, several dtypes, saved tensors, indices. */
 static tn_status train(const char *device_name) {
     TN_SCOPE;
     tn_device device = tn_device_parse(device_name);
@@ -21,17 +35,12 @@ static tn_status train(const char *device_name) {
 
     tn_tensor *y = tn_relu(tn_conv2d(x, kernel));
     y = tn_flatten(tn_max_pool2d(y, TN_SHAPE(2, 2)), 1);
+    TN_AUTOCAST(TN_F16);
     y = tn_linear(tn_dropout(y, 0.25, true), weight, bias);
+    tn_tensor *both[] = {y, y};
+    y = tn_narrow(tn_cat(both, 2, 1), 1, 0, 3);
     tn_tensor *loss = tn_cross_entropy(y, labels);
-    tn_status status = tn_backward(loss);
-    if (status != TN_OK)
-        return status;
-
-    tn_sgd_options options = tn_sgd_defaults();
-    options.momentum = 0.9;
-    tn_optimizer *sgd = tn_sgd_create((tn_tensor *[]){kernel, weight, bias}, 3, &options);
-    status = sgd ? tn_optimizer_step(sgd) : tn_error_status();
-    tn_optimizer_destroy(sgd);
+    tn_status status = step_down(loss, (tn_tensor *[]){kernel, weight, bias}, 3);
     if (status != TN_OK)
         return status;
     float value;

@@ -41,6 +41,18 @@ class Gpt(unittest.TestCase):
             for i, (ours, theirs) in enumerate(zip(losses, expected)):
                 self.assertLess(abs(ours - theirs), NEAR * theirs, f"step {i + 1} on {device}")
 
+    def test_autocast_learns_as_well(self) -> None:
+        expected = [float(line.split()[1]) for line in pathlib.Path(LOSSES).read_text().splitlines()]
+        for device in DEVICES:
+            n = 60 if device == DEVICES[0] else 20
+            out = self.good("--steps", 200, "--until", n, "--steps-losses", "--autocast", "bf16", device=device)
+            losses = [float(line.split()[3]) for line in out.splitlines()]
+            self.assertEqual(len(losses), n)
+            self.assertNotEqual(losses[0], expected[0], "nothing was cast")
+            for i, (ours, theirs) in enumerate(zip(losses, expected)):
+                self.assertLess(abs(ours - theirs), 0.02 * theirs, f"step {i + 1} on {device}")
+        self.assertIn("--autocast is bf16, not 'f64'", self.gpt("--autocast", "f64").stderr)
+
     def test_a_training_in_two_parts_is_the_same(self) -> None:
         words = ("--steps", 20, "--steps-losses")
         whole = self.good(*words, "--save", "whole")

@@ -103,6 +103,8 @@ tn_event *good_event(void);
 tn_storage *good_storage(void);
 tn_graph *good_graph(void);
 tn_optimizer *good_optimizer(void);
+tn_grad_scaler *good_scaler(void);
+tn_grad_scaler *scaler_after_a_step(void);
 tn_one_cycle_options *ten_steps(void);
 tn_registration *good_registration(void);
 const tn_op *good_op(void);
@@ -302,6 +304,7 @@ const char *long_text(void);
     X("on meta", tn_storage_of(of_dtype(TN_F32, tn_device_parse("meta"))))
 #define WRONG_graph(X) X("NULL", NULL)
 #define WRONG_optimizer(X) X("NULL", NULL)
+#define WRONG_scaler(X) X("NULL", NULL)
 #define WRONG_registration(X) X("NULL", NULL)
 #define WRONG_op(X) \
     X("NULL", NULL) \
@@ -436,6 +439,7 @@ tn_data_loader_state *loader_state_with(int64_t epoch, int64_t position);
     X(storage, tn_storage *) \
     X(graph, tn_graph *) \
     X(optimizer, tn_optimizer *) \
+    X(scaler, tn_grad_scaler *) \
     X(registration, tn_registration *) \
     X(op, const tn_op *) \
     X(cells, const tn_cell *) \

@@ -243,6 +243,16 @@ tn_optimizer *good_optimizer(void) {
     return tn_adamw_create(&param, 1, NULL);
 }
 
+tn_grad_scaler *good_scaler(void) {
+    return tn_grad_scaler_create(NULL);
+}
+
+tn_grad_scaler *scaler_after_a_step(void) {
+    tn_grad_scaler *scaler = good_scaler();
+    tn_grad_scaler_step(scaler, good_optimizer(), NULL);
+    return scaler;
+}
+
 tn_one_cycle_options *ten_steps(void) {
     static tn_one_cycle_options options;
     options = tn_one_cycle_defaults();

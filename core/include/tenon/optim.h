@@ -217,6 +217,56 @@ TN_API tn_status tn_clip_grad_norm_(tn_tensor *const *params, uint64_t n, double
 /* Clamps the elements of the gradients into [-clip_value, clip_value], in place. */
 TN_API tn_status tn_clip_grad_value_(tn_tensor *const *params, uint64_t n, double clip_value);
 
+/* ---- scaling of losses ------------------------------------------------------------------- */
+
+/* For gradients in f16 (tenon/autocast.h): the loss is multiplied by a factor that keeps them above
+ * f16's smallest numbers, the gradients are divided by it before the step, and a step whose gradients
+ * are not all finite is left out. The factor follows: torch.amp.GradScaler.
+ *
+ *     tn_backward(tn_grad_scaler_scale(scaler, loss));
+ *     tn_grad_scaler_unscale_(scaler, adamw);           only for what looks at gradients, as clipping
+ *     tn_grad_scaler_step(scaler, adamw, NULL);
+ *     tn_grad_scaler_update(scaler);                    once, after the steps of all optimizers
+ *
+ * One thread at a time uses it. */
+typedef struct tn_grad_scaler tn_grad_scaler;
+
+typedef struct tn_grad_scaler_options {
+    uint64_t struct_size;
+    double init_scale;       /* [65536] the factor at first */
+    double growth_factor;    /* [2] above 1: of `growth_interval` finite steps in a row */
+    double backoff_factor;   /* [0.5] in (0, 1): of a step that is left out */
+    int64_t growth_interval; /* [2000] at least 1 */
+} tn_grad_scaler_options;
+
+static inline tn_grad_scaler_options tn_grad_scaler_defaults(void) {
+    tn_grad_scaler_options o = {sizeof(tn_grad_scaler_options), 65536, 2, 0.5, 2000};
+    return o;
+}
+/* NULL with an error. options NULL: the defaults. */
+TN_API tn_grad_scaler *tn_grad_scaler_create(const tn_grad_scaler_options *options);
+TN_API void tn_grad_scaler_destroy(tn_grad_scaler *scaler);
+
+/* loss times the factor, owned by the scope; recorded like any product. */
+TN_API tn_tensor *tn_grad_scaler_scale(tn_grad_scaler *scaler, tn_tensor *loss);
+/* Divides the gradients of the optimizer's parameters by the factor, in place, and looks whether they
+ * are finite, for which it waits for the device once. Once before each step, by tn_grad_scaler_step
+ * where nobody did it before. Gradients in f16, which would be below its numbers again, are
+ * TN_ERR_DTYPE and none is changed: keep parameters in f32. */
+TN_API tn_status tn_grad_scaler_unscale_(tn_grad_scaler *scaler, tn_optimizer *optimizer);
+/* tn_optimizer_step, unless a gradient is not finite. *out_stepped (unless NULL) says which. */
+TN_API tn_status tn_grad_scaler_step(tn_grad_scaler *scaler, tn_optimizer *optimizer,
+                                     bool *out_stepped);
+/* The factor of the next step, after those of all optimizers. */
+TN_API tn_status tn_grad_scaler_update(tn_grad_scaler *scaler);
+
+/* Its state, to be saved and put back: the factor (0 of NULL), and finite steps in a row since it
+ * last changed (-1 of NULL). */
+TN_API double tn_grad_scaler_factor(const tn_grad_scaler *scaler);
+TN_API int64_t tn_grad_scaler_good_steps(const tn_grad_scaler *scaler);
+/* A factor above 0 and finite, and steps from 0. */
+TN_API tn_status tn_grad_scaler_set(tn_grad_scaler *scaler, double factor, int64_t good_steps);
+
 /* ---- schedules of learning rates --------------------------------------------------------- */
 
 /* The rate of step t, from 0, for a base rate `lr`: pure functions, so that a schedule goes on from

@@ -18,6 +18,7 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
+#include <tenon/autocast.h>
 #include <tenon/autograd.h>
 #include <tenon/base.h>
 #include <tenon/custom.h>

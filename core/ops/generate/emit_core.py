@@ -243,6 +243,8 @@ class CoreEmitter:
             fields.append(".wide = 1")
         if entry.get("run_for") == "integers":
             fields.append(".run_for_integers = 1")
+        if "autocast" in entry and op.form == "functional":
+            fields.append(f".autocast = TNI_AUTOCAST_{entry['autocast'].upper()}")
         kernel = entry.get("kernel")
         if kernel:
             fields.append(f".kernel = TNI_KERNEL_{kernel}")

@@ -14,6 +14,7 @@ one of them, and who answers its calls.
 * **runs**: the kernel operator that a device's plugin implements (those of the small set every device
   has), and what runs where a device lacks it. A view makes a tensor over the same storage, a composite
   calls other operators; neither reaches a device.
+* **autocast**: what a thread under [autocast](autocast.md) casts the arguments to; nothing where it says nothing.
 * **gradient**: by a formula of its own, through the operators it calls, or none, with the reason.
 
 """
@@ -49,7 +50,7 @@ def gradient(entry):
 def row(entry, ops, small):
     names = "<br>".join(f"`tn_{op.c_name}`" for op in ops)
     return (f"| {names} | `{cell(entry['schema'])}` | {cell(entry['doc'])} | {cell(runs(entry, small))} "
-            f"| {cell(gradient(entry))} |\n")
+            f"| {entry.get('autocast', '')} | {cell(gradient(entry))} |\n")
 
 
 def page(table, sections, kernels):
@@ -61,6 +62,6 @@ def page(table, sections, kernels):
         if heading != last:
             last = heading
             out.append(f"\n## {heading[0].upper()}{heading[1:]}\n\n"
-                       "| C | schema | what it does | runs | gradient |\n| --- | --- | --- | --- | --- |\n")
+                       "| C | schema | what it does | runs | autocast | gradient |\n| --- | --- | --- | --- | --- | --- |\n")
         out.append(row(entry, [op for op in table.ops if op.entry is entry], small))
     return "".join(out).replace("\n\n\n", "\n\n")

@@ -9,11 +9,12 @@ import schema as schemas
 
 FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "run_for", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "why_not_second",
-          "tolerance", "check", "wide", "doc"}
+          "tolerance", "check", "wide", "autocast", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
 TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
+AUTOCASTS = ("low", "f32", "widest")
 CHECKS = ("geometry", "data", "cancels")
 
 
@@ -145,6 +146,8 @@ def load(path, kernels):
                                      (entry["tolerance"], TOLERANCES, "tolerance")):
             if value not in allowed:
                 fail(entry, f"{name} '{value}' is not one of {allowed}")
+        if entry.get("autocast", AUTOCASTS[0]) not in AUTOCASTS:
+            fail(entry, f"autocast '{entry['autocast']}' is not one of {AUTOCASTS}")
         if set(entry.get("check", [])) - set(CHECKS):
             fail(entry, f"check has some of {CHECKS}")
         if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):
