@@ -23,10 +23,15 @@ typedef struct tni_edge {
 
 /* A tensor kept for backward. An output of the node itself is kept without its node, which would be
  * a cycle; the node is put back when it is unpacked. */
+typedef struct tni_checkpoint tni_checkpoint; /* checkpoint.h */
 typedef struct tni_saved {
-    tn_tensor *tensor;    /* owned; NULL: undefined, or released after backward */
-    uint32_t version;     /* of its storage when it was saved */
-    uint32_t output : 31; /* 1 + which output of the node it is; 0: an input */
+    union {
+        tn_tensor *tensor;          /* owned; NULL: undefined, or released after backward */
+        tni_checkpoint *checkpoint; /* of what is computed again: owned */
+    };
+    uint32_t version; /* of its storage when it was saved; of what is computed again, which it is */
+    uint32_t output : 30; /* 1 + which output of the node it is; 0: an input */
+    uint32_t again : 1;
     uint32_t released : 1;
 } tni_saved;
 

@@ -12,7 +12,7 @@ static tn_status let_go(tni_node *node, const tn_storage *storage) {
     for (uint32_t i = 0; i < node->n_saved; i++) {
         tni_saved *s = &node->saved[i];
         tn_tensor *t = s->tensor;
-        if (!t || t->storage != storage || (!t->autograd && !t->owner))
+        if (!t || s->again || t->storage != storage || (!t->autograd && !t->owner))
             continue;
         s->tensor = tni_tensor_alias(t);
         if (!s->tensor) {

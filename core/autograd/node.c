@@ -1,5 +1,6 @@
 /* Nodes: one block each, usually from the slab; destruction without recursion, however long the
  * chain that dies. */
+#include "core/autograd/checkpoint.h"
 #include "core/autograd/engine.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -63,11 +64,14 @@ void tni_node_release(tni_node *node) {
     for (uint32_t i = 0; i < node->n_saved; i++) {
         tni_saved *s = &node->saved[i];
         tn_tensor *t = s->tensor;
-        if (t) {
-            s->tensor = NULL;
-            s->released = 1;
+        if (!t)
+            continue;
+        tni_saved was = *s;
+        *s = (tni_saved){.released = 1};
+        if (TNI_UNLIKELY(was.again))
+            tni_checkpoint_drop(was.checkpoint);
+        else
             tni_drop(t);
-        }
     }
     if (node->type->release)
         node->type->release(node);

@@ -1,4 +1,5 @@
 /* Tensors saved for backward, and the check that nobody wrote to them in between. */
+#include "core/autograd/checkpoint.h"
 #include "core/autograd/engine.h"
 
 tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output) {
@@ -10,6 +11,12 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
                         "%s: a tensor made in inference mode cannot be saved for backward, since "
                         "writes to it are not counted; use a tn_clone of it",
                         node->type->name);
+    if (TNI_UNLIKELY(tni_checkpoint_running != NULL)) {
+        bool taken;
+        tn_status status = tni_checkpoint_save(s, t, output, &taken);
+        if (status != TN_OK || taken)
+            return status;
+    }
     if (output || !tni_requires_grad(t)) {
         /* An output holds the node, and what has no history may get one that leads here: only the
          * memory is held in return. */
@@ -43,13 +50,16 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
             "(tn_backward_full with retain_graph)",
             node->type->name);
     }
-    if (TNI_UNLIKELY(tni_version(t) != s->version))
+    uint32_t version = s->version;
+    if (TNI_UNLIKELY(s->again) && !(t = tni_checkpoint_saved(s, &version)))
+        return NULL;
+    if (TNI_UNLIKELY(tni_version(t) != version))
         return tni_fail_null(
             TN_ERR_STATE,
             "%s: %s of shape %s, saved for backward, was written in place since: it is at "
             "version %u, expected %u; write to a tn_clone of it, or write before it is used",
             node->type->name, s->output ? "an output" : "a tensor", TNI_SHAPE_OF(t), tni_version(t),
-            s->version);
+            version);
     if (!s->output || !tni_grad_mode())
         return tni_keep(t);
     /* Recording: the output gets its node back. */

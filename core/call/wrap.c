@@ -148,14 +148,22 @@ tn_tensor *tni_public_failed(const char *name) {
 }
 
 tn_status tni_public_status(tn_status status, tn_tensor **results, uint64_t n, const char *name) {
-    for (uint64_t i = 0; i < n; i++) {
-        if (status == TN_OK && !(results[i] = tni_scope_push(results[i])))
+    bool owned = status == TN_OK;
+    uint64_t n_there = 0; /* in the scope */
+    while (status == TN_OK && n_there < n) {
+        if (tni_scope_push(results[n_there]))
+            n_there++;
+        else /* which has dropped it */
             status = tni_failed();
-        else if (status != TN_OK)
-            results[i] = NULL;
     }
-    if (status != TN_OK)
-        tni_error_operator(name);
+    if (status == TN_OK)
+        return TN_OK;
+    for (uint64_t i = 0; i < n; i++) {
+        if (i > n_there && owned)
+            tni_drop(results[i]);
+        results[i] = NULL;
+    }
+    tni_error_operator(name);
     return status;
 }
 

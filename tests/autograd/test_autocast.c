@@ -128,6 +128,18 @@ static void gradients_pass_the_casts(void **state) {
     }
 }
 
+/* What was computed in f32 is differentiated in f32, whatever holds where backward runs. */
+static void backward_is_not_under_it(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = F32(TN_SHAPE(1, 2), 0.1, 0.3);
+    tn_tensor *w = tn_set_requires_grad(F32(TN_SHAPE(2, 1), 0.7, 0.9), true);
+    tn_tensor *y = tn_mm(x, w);
+    TN_AUTOCAST(TN_BF16);
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_dtype(tn_grad(w), TN_F32);
+    assert_values(as(tn_grad(w), TN_F64), (float)0.1, (float)0.3);
+}
+
 /* sum((x w)^2) is differentiated twice with the casts inside. */
 static void derivatives_of_derivatives(void **state) {
     TN_SCOPE;
@@ -194,15 +206,11 @@ static void parts_follow_the_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(products_are_low),
-        TEST(ranges_are_f32),
-        TEST(a_given_dtype_holds),
-        TEST(the_widest_wins),
-        TEST(the_rest_stays),
-        TEST(gradients_pass_the_casts),
-        TEST(derivatives_of_derivatives),
-        TEST(it_is_of_a_thread),
-        TEST(it_nests_and_refuses),
+        TEST(products_are_low),         TEST(ranges_are_f32),
+        TEST(a_given_dtype_holds),      TEST(the_widest_wins),
+        TEST(the_rest_stays),           TEST(gradients_pass_the_casts),
+        TEST(backward_is_not_under_it), TEST(derivatives_of_derivatives),
+        TEST(it_is_of_a_thread),        TEST(it_nests_and_refuses),
         TEST(parts_follow_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

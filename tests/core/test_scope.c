@@ -1,6 +1,7 @@
 /* Scopes: what they hold, in which order they let go, and what leaves them early. */
 #include "tests/core/core_test.h"
 
+#include "core/call/wrap.h"
 #include "core/tensor/tensor.h"
 
 #include <pthread.h>
@@ -373,6 +374,43 @@ static void owning_results_needs_memory_once(void **state) {
     assert_int_equal(tni_tensors_alive(), 0);
 }
 
+static void nothing(void *user) {}
+
+static tn_tensor *small(tni_device *d) {
+    static float memory[1];
+    return tni_tensor_foreign(d, TN_F32, 1, (int64_t[]){1}, (int64_t[]){1}, 1, memory,
+                              sizeof memory, nothing, NULL);
+}
+
+/* The scope's stack grows between the results of one call: none is left over. */
+static void results_come_together_or_not_at_all(void **state) {
+    tni_device *d = begin();
+    int failed = 0;
+    for (int filler = 0; filler < 70; filler++) {
+        tni_scope_finish(); /* the stack starts anew */
+        TN_SCOPE;
+        for (int i = 0; i < filler; i++)
+            tni_scope_push(small(d));
+        int64_t alive = tni_tensors_alive();
+        tn_scope scope = tn_scope_open();
+        tn_tensor *results[3];
+        for (int i = 0; i < 3; i++)
+            results[i] = small(d);
+        tni_alloc_fail_at(1);
+        bool made = results[0] && results[1] && results[2];
+        tn_status status = made ? tni_public_status(TN_OK, results, 3, "three") : TN_OK;
+        tni_alloc_fail_at(0);
+        tn_error_clear();
+        assert_true(made);
+        tn_scope_close(scope);
+        assert_int_equal(tni_tensors_alive(), alive);
+        for (int i = 0; i < 3 && status != TN_OK; i++)
+            assert_null(results[i]);
+        failed += status != TN_OK;
+    }
+    assert_true(failed >= 3); /* before each of them */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_scope_lets_go_in_reverse),
@@ -393,6 +431,7 @@ int main(void) {
         TEST(a_dying_tensor_may_make_tensors_though_results_are_owned),
         TEST(ownership_is_of_one_thread),
         TEST(owning_results_needs_memory_once),
+        TEST(results_come_together_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

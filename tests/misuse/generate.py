@@ -70,6 +70,8 @@ GOOD = {
     "tn_gradgradcheck.options": "NULL",
     "tn_function_apply.n_inputs": "1",
     "tn_function_apply.n_outputs": "1",
+    "tn_checkpoint.n_inputs": "1",
+    "tn_checkpoint.n_outputs": "1",
     "tn_function_save.n": "1",
     "tn_sgd_create.params": "list_of(leaf())",
     "tn_sgd_create.n": "1",

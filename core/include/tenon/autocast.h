@@ -10,6 +10,7 @@
  *   low      f32 and halves become the dtype that was set
  *   f32      halves become f32; an operator with a `dtype` is told f32 instead
  *   widest   those of f32 and halves become the widest among them
+ *
  * f64, integers and bool stay as they are; operators that the reference says nothing of, in-place
  * forms and forms with `out` compute in what they are given. Casts have gradients. Parameters are cast
  * anew in every call, and not kept: what is stored stays one tensor, of the dtype it was made in.

@@ -132,6 +132,31 @@ TN_API tn_status tn_function_apply(const tn_function *function, void *user,
                                    tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                    uint64_t n_outputs);
 
+/* ---- checkpoints ------------------------------------------------------------------------- */
+
+/* Part of a model: fills outputs[n_outputs] from inputs, as tn_function's forward does. */
+typedef tn_status (*tn_checkpoint_fn)(tn_tensor *const *inputs, uint64_t n_inputs,
+                                      tn_tensor **outputs, uint64_t n_outputs, void *user);
+
+/* Calls fn, in a scope of its own, recording as ever, but keeps nothing of what it makes except the
+ * outputs: backward calls it again for what the gradients need. Memory for time: of a chain of such
+ * parts only the inputs are kept, and one part at a time is whole (Chen et al., arXiv:1604.06174;
+ * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit.
+ *
+ * fn must do the same each time: it finds autocast and the generators of the inputs' devices as they were (a
+ * mask of dropout is drawn again), and what it reads besides, such as weights, must not have changed; where
+ * it saves tensors of other shapes, or an input was written, backward fails with TN_ERR_STATE. It does
+ * not write its inputs, nor ask for gradients of what it records; it may use tensors of the program that are
+ * no inputs, and it may run in another thread, that of backward. Inputs may be TN_NONE. Inside of another
+ * checkpoint, and where nothing is recorded, it is a plain call. Derivatives of derivatives keep what
+ * the second run recorded, while the graph lives.
+ *
+ * Outputs belong to the scope. `destroy` (may be NULL) is called with `user` once, when the graph is
+ * gone, or at once where there is none. */
+TN_API tn_status tn_checkpoint(tn_checkpoint_fn fn, void *user, void (*destroy)(void *user),
+                               tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                               uint64_t n_outputs);
+
 /* ---- checking ---------------------------------------------------------------------------- */
 
 /* A function under test: makes outputs[*n_outputs] (room for 8) from inputs. */
