@@ -26,7 +26,7 @@ typedef struct generator {
 
 struct tni_checkpoint {
     _Atomic uint32_t refs; /* of the saved that it stands for, and of its first run */
-    tn_checkpoint_fn fn;
+    tn_tensors_fn fn;
     void *user;
     void (*destroy)(void *user);
     uint64_t n_inputs, n_outputs, n_generators;
@@ -276,7 +276,7 @@ static tn_status note_inputs(tni_checkpoint *c, tn_tensor *const *inputs, uint64
     return TN_OK;
 }
 
-static tn_status check_arguments(tn_checkpoint_fn fn, tn_tensor *const *inputs, uint64_t n_inputs,
+static tn_status check_arguments(tn_tensors_fn fn, tn_tensor *const *inputs, uint64_t n_inputs,
                                  tn_tensor **outputs, uint64_t n_outputs) {
     static const char call_name[] = "tn_checkpoint";
     if (!fn)
@@ -309,7 +309,7 @@ static tn_status first_run(tni_checkpoint *c, tn_tensor **outputs) {
     return tn_error_status();
 }
 
-tn_status tn_checkpoint(tn_checkpoint_fn fn, void *user, void (*destroy)(void *user),
+tn_status tn_checkpoint(tn_tensors_fn fn, void *user, void (*destroy)(void *user),
                         tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                         uint64_t n_outputs) {
     tn_status status = check_arguments(fn, inputs, n_inputs, outputs, n_outputs);

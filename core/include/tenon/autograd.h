@@ -132,11 +132,36 @@ TN_API tn_status tn_function_apply(const tn_function *function, void *user,
                                    tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                    uint64_t n_outputs);
 
-/* ---- checkpoints ------------------------------------------------------------------------- */
+/* ---- derivatives of whole functions ------------------------------------------------------ */
 
-/* Part of a model: fills outputs[n_outputs] from inputs, as tn_function's forward does. */
-typedef tn_status (*tn_checkpoint_fn)(tn_tensor *const *inputs, uint64_t n_inputs,
-                                      tn_tensor **outputs, uint64_t n_outputs, void *user);
+/* A function of tensors: fills outputs[n_outputs] from inputs. What it makes belongs to a scope of its
+ * caller. */
+typedef tn_status (*tn_tensors_fn)(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                                   uint64_t n_outputs, void *user);
+
+/* All take n inputs of floating dtypes, which are differentiated by, whether or not they require
+ * gradients; fn gets tensors of their memory. Results belong to the scope. With create_graph they are
+ * recorded, and lead to the inputs; without it they have no history. Where an output does not depend on an
+ * input the derivative is 0. */
+
+/* Forward mode: out_tangents = J v, the derivatives of the outputs along the tangents, each like its
+ * input; and the outputs. It is made of two backward passes (the derivative of u J by u), so what the
+ * function is made of must be differentiable twice; in time it is about three passes. */
+TN_API tn_status tn_jvp(tn_tensors_fn fn, void *user, tn_tensor *const *inputs,
+                        tn_tensor *const *tangents, uint64_t n_inputs, bool create_graph,
+                        tn_tensor **outputs, tn_tensor **out_tangents, uint64_t n_outputs);
+
+/* The Jacobian of a function with one output: out[n_inputs], each of the output's sizes, then the
+ * input's. One backward pass for each element of the output. */
+TN_API tn_status tn_jacobian(tn_tensors_fn fn, void *user, tn_tensor *const *inputs,
+                             uint64_t n_inputs, bool create_graph, tn_tensor **out);
+
+/* The Hessian of a function with one output of one element: out[i * n_inputs + j] has the second
+ * derivatives by inputs i and j, of i's sizes, then j's. One backward pass for each element of each input. */
+TN_API tn_status tn_hessian(tn_tensors_fn fn, void *user, tn_tensor *const *inputs,
+                            uint64_t n_inputs, bool create_graph, tn_tensor **out);
+
+/* ---- checkpoints ------------------------------------------------------------------------- */
 
 /* Calls fn, in a scope of its own, recording as ever, but keeps nothing of what it makes except the
  * outputs: backward calls it again for what the gradients need. Memory for time: of a chain of such
@@ -153,7 +178,7 @@ typedef tn_status (*tn_checkpoint_fn)(tn_tensor *const *inputs, uint64_t n_input
  *
  * Outputs belong to the scope. `destroy` (may be NULL) is called with `user` once, when the graph is
  * gone, or at once where there is none. */
-TN_API tn_status tn_checkpoint(tn_checkpoint_fn fn, void *user, void (*destroy)(void *user),
+TN_API tn_status tn_checkpoint(tn_tensors_fn fn, void *user, void (*destroy)(void *user),
                                tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                uint64_t n_outputs);
 
