@@ -153,6 +153,7 @@ static tn_status jvp(tn_tensors_fn fn, void *user, tn_tensor *const *inputs, con
     static const char call[] = "tn_jvp";
     uint64_t n_roots = 0;
     TNI_TRY(take_inputs(call, inputs, n_inputs, create_graph, p->x));
+    TNI_TRY(check_tangents(p->x, p->v, n_inputs));
     TNI_TRY(call_function(call, fn, user, p->x, n_inputs, p->y, n_outputs));
     TNI_TRY(first_pass(p, n_inputs, n_outputs, &n_roots));
     for (uint64_t j = 0; j < n_outputs; j++)
@@ -185,11 +186,8 @@ tn_status tn_jvp(tn_tensors_fn fn, void *user, tn_tensor *const *inputs, tn_tens
     p.t = p.u + n_outputs;
     bool before = tn_set_grad_enabled(true);
     tn_scope scope = tn_scope_open();
-    tn_status status = check_tangents(inputs, tangents, n_inputs);
-    if (status == TN_OK) {
-        memcpy(p.v, tangents, n_inputs * sizeof *p.v);
-        status = jvp(fn, user, inputs, &p, n_inputs, n_outputs, create_graph);
-    }
+    memcpy(p.v, tangents, n_inputs * sizeof *p.v);
+    tn_status status = jvp(fn, user, inputs, &p, n_inputs, n_outputs, create_graph);
     if (status == TN_OK)
         status = hand_out(p.y, n_outputs, create_graph, outputs);
     if (status == TN_OK)
