@@ -155,12 +155,13 @@ static void fork_beside(work *works, int n_works, int n_forks) {
 }
 
 static void idle(uint32_t i) {
+    if (i > 0) {
+        usleep(1000);
+        return;
+    }
     computes();
     tn_ones(TN_SHAPE(4)); /* stays with the thread's scope */
-    if (i > 0)
-        usleep(1000);
-    else
-        tn_drop(tn_keep(leaf));
+    tn_drop(tn_keep(leaf));
 }
 
 static void operators(uint32_t i) {
@@ -296,10 +297,22 @@ static void test_a_child_of_threads_that_do_all_of_it(void **state) {
 
 /* ---- generations ------------------------------------------------------------------------- */
 
+static work of_generations; /* what their threads do */
+
+/* A thread that has begun. */
+static bool begin_thread(pthread_t *out) {
+    atomic_store(&n_running, 0);
+    if (pthread_create(out, NULL, work_until_stop, &of_generations))
+        return false;
+    while (atomic_load(&n_running) == 0)
+        sched_yield();
+    return true;
+}
+
 static void live_and_fork(void) {
     pthread_t thread;
     must(computes(), "computing");
-    must(pthread_create(&thread, NULL, work_until_stop, &(work){operators}) == 0, "a thread");
+    must(begin_thread(&thread), "a thread");
     for (int i = 0; i < 5; i++) {
         must(child_is_well(live), "its child");
     }
@@ -308,16 +321,26 @@ static void live_and_fork(void) {
     live();
 }
 
-static void test_a_child_of_a_child(void **state) {
+static void generations(work of) {
+    leaf = NULL;
+    of_generations = of;
     computes();
     atomic_store(&stop, false);
     assert_true(child_is_well(live_and_fork));
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, work_until_stop, &(work){operators}), 0);
+    assert_true(begin_thread(&thread));
     bool well = child_is_well(live_and_fork);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     assert_true(well);
+}
+
+static void test_a_child_of_a_child(void **state) {
+    generations(idle);
+}
+
+static void test_a_child_of_threads_that_forks(void **state) {
+    generations(operators);
 }
 
 /* ---- forks inside of calls --------------------------------------------------------------- */
@@ -558,6 +581,7 @@ int main(int argc, char **argv) {
         TEST(test_a_child_of_threads_on_streams),
         TEST(test_a_child_of_threads_that_do_all_of_it),
         TEST(test_a_child_of_a_child),
+        TEST(test_a_child_of_threads_that_forks),
         TEST(test_a_fork_while_a_plugin_is_loaded),
         TEST(test_a_fork_while_a_device_is_opened),
         TEST(test_a_fork_in_a_hook),
