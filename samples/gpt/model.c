@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,15 +179,43 @@ static tn_tensor *perceptron(const gpt *m, int64_t layer, tn_tensor *x) {
     return projected(x, p[MLP_OUT_W], p[MLP_OUT_B]);
 }
 
+static tn_tensor *block(const gpt *m, int64_t layer, tn_tensor *x, gpt_cache *cache) {
+    tn_tensor *const *p = &m->parameters[FIRST_LAYER + layer * GPT_PER_LAYER];
+    x = tn_add(x, attention(m, layer, normed(x, p[LN_1_W], p[LN_1_B]), cache));
+    return tn_add(x, perceptron(m, layer, normed(x, p[LN_2_W], p[LN_2_B])));
+}
+
+/* A block as a checkpoint's function. */
+typedef struct part {
+    const gpt *model;
+    int64_t layer;
+} part;
+
+static tn_status run_part(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                          uint64_t n_outputs, void *user) {
+    const part *p = user;
+    outputs[0] = block(p->model, p->layer, inputs[0], NULL);
+    return outputs[0] ? TN_OK : tn_error_status();
+}
+
+/* Nothing is kept of what is inside: backward computes it again. */
+static tn_tensor *computed_again(const gpt *m, int64_t layer, tn_tensor *x) {
+    part *p = malloc(sizeof *p);
+    if (!p || !x) {
+        free(p);
+        return NULL;
+    }
+    *p = (part){m, layer};
+    tn_tensor *y = NULL;
+    return tn_checkpoint(run_part, p, free, &x, 1, &y, 1) == TN_OK ? y : NULL;
+}
+
 tn_tensor *gpt_forward(const gpt *m, tn_tensor *tokens, gpt_cache *cache) {
     int64_t t = tn_size(tokens, 1), start = cache ? cache->length : 0;
     tn_tensor *x = tn_embedding(m->parameters[WTE], tokens);
     x = tn_add(x, tn_narrow(m->parameters[WPE], 0, start, t));
-    for (int64_t i = 0; i < m->config.n_layers; i++) {
-        tn_tensor *const *p = &m->parameters[FIRST_LAYER + i * GPT_PER_LAYER];
-        x = tn_add(x, attention(m, i, normed(x, p[LN_1_W], p[LN_1_B]), cache));
-        x = tn_add(x, perceptron(m, i, normed(x, p[LN_2_W], p[LN_2_B])));
-    }
+    for (int64_t i = 0; i < m->config.n_layers; i++)
+        x = m->recomputes && !cache ? computed_again(m, i, x) : block(m, i, x, cache);
     if (cache)
         cache->length += t;
     tn_tensor *const *last = &m->parameters[last_norm(&m->config)];

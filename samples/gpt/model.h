@@ -26,6 +26,7 @@ typedef struct gpt {
     gpt_config config;
     tn_tensor *parameters[GPT_MAX_PARAMETERS]; /* leaves, references of the model's */
     int64_t n_parameters;
+    bool recomputes; /* what blocks compute is not kept for backward, but computed again */
 } gpt;
 
 /* What a model said of the tokens before, so that the next one costs no more than itself. */

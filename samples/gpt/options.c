@@ -17,6 +17,7 @@ static const char *const help_text =
     "  --batch N           pieces in a step [16]\n"
     "  --rate X            the highest learning rate [0.002]\n"
     "  --autocast bf16     products in bf16; the weights stay f32 [off]\n"
+    "  --recompute         less memory: blocks are computed again in backward\n"
     "  --seed N            of weights, pieces and what is written [1]\n"
     "  --context N         bytes that the model looks back [128]\n"
     "  --width N           numbers that a byte is [128]\n"
@@ -49,7 +50,8 @@ enum {
     WIDTH,
     RATE,
     UNTIL,
-    AUTOCAST
+    AUTOCAST,
+    RECOMPUTE
 };
 
 static const struct option known[] = {{"text", required_argument, NULL, 't'},
@@ -59,6 +61,7 @@ static const struct option known[] = {{"text", required_argument, NULL, 't'},
                                       {"batch", required_argument, NULL, 'b'},
                                       {"rate", required_argument, NULL, RATE},
                                       {"autocast", required_argument, NULL, AUTOCAST},
+                                      {"recompute", no_argument, NULL, RECOMPUTE},
                                       {"seed", required_argument, NULL, 's'},
                                       {"context", required_argument, NULL, CONTEXT},
                                       {"width", required_argument, NULL, WIDTH},
@@ -134,6 +137,9 @@ static bool take(options *o, int c, const char *name, const char *text) {
             return true;
         fprintf(stderr, "gpt: --autocast is bf16, not '%s'\n", text);
         return false;
+    case RECOMPUTE:
+        o->training.recomputes = true;
+        return true;
     case RATE:
         return number(name, text, &o->training.learning_rate);
     case CONTEXT:

@@ -33,6 +33,7 @@ static tn_status make_group(trainer *t, group *g, bool matrices, double decay) {
 
 tn_status trainer_init(trainer *t, gpt *m, const corpus *text, const train_options *options) {
     *t = (trainer){.model = m, .text = text, .options = *options};
+    m->recomputes = options->recomputes;
     tn_status status = make_group(t, &t->groups[0], true, weight_decay);
     return status == TN_OK ? make_group(t, &t->groups[1], false, 0) : status;
 }

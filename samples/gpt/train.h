@@ -15,6 +15,7 @@ typedef struct train_options {
         learning_rate;  /* the highest: up to it in a twentieth of the steps, then half a cosine */
     uint64_t seed;      /* of the pieces */
     tn_dtype autocast;  /* what products are in; TN_DTYPE_NONE: f32 */
+    bool recomputes;    /* less memory, more time */
     bool prints_losses; /* of each step in full precision, and nothing else */
 } train_options;
 

@@ -53,6 +53,11 @@ class Gpt(unittest.TestCase):
                 self.assertLess(abs(ours - theirs), 0.02 * theirs, f"step {i + 1} on {device}")
         self.assertIn("--autocast is bf16, not 'f64'", self.gpt("--autocast", "f64").stderr)
 
+    def test_checkpoints_change_no_bit(self) -> None:
+        for device in DEVICES:
+            words = ("--steps", 200, "--until", 8, "--steps-losses")
+            self.assertEqual(self.good(*words, "--recompute", device=device), self.good(*words, device=device))
+
     def test_a_training_in_two_parts_is_the_same(self) -> None:
         words = ("--steps", 20, "--steps-losses")
         whole = self.good(*words, "--save", "whole")
