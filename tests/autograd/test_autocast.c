@@ -199,6 +199,8 @@ static void parts_follow_the_whole(void **state) {
     TN_AUTOCAST(TN_F16);
     tn_tensor *x = F32(TN_SHAPE(2, 2), 1, 2, 3, 4);
     assert_dtype(tn_mean(x), TN_F32);
+    assert_dtype(tn_upsample_nearest1d(tn_view(as(x, TN_F16), TN_SHAPE(1, 2, 2)), TN_SHAPE(4)),
+                 TN_F32);
     assert_dtype(tn_mean(as(x, TN_F16)), TN_F16); /* not of sum's parts: a kernel's decomposition */
     tn_tensor *operands[] = {x, x};
     assert_dtype(tn_einsum("ij,jk->ik", operands, 2), TN_F16); /* bmm inside */
