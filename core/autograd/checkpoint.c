@@ -19,20 +19,15 @@ typedef struct collected {
     } at[];
 } collected;
 
-typedef struct generator {
-    tn_device device;
-    uint64_t seed, offset;
-} generator;
-
 struct tni_checkpoint {
     _Atomic uint32_t refs; /* of the saved that it stands for, and of its first run */
     tn_tensors_fn fn;
     void *user;
     void (*destroy)(void *user);
-    uint64_t n_inputs, n_outputs, n_generators;
+    uint64_t n_inputs, n_outputs;
     tn_tensor **inputs; /* owned */
     uint32_t *versions; /* of the inputs */
-    generator *generators;
+    tni_draws draws;    /* of its first run */
     tn_dtype autocast;
     bool open;       /* its first run is under way */
     tni_spec *specs; /* of what is saved, in order */
@@ -44,6 +39,7 @@ struct tni_checkpoint {
 struct tni_checkpoint_run {
     tni_checkpoint *of;
     collected *into; /* NULL: the first run */
+    tni_drawing drawing;
     bool with_history;
     uint64_t next;
 };
@@ -72,7 +68,7 @@ void tni_checkpoint_drop(tni_checkpoint *c) {
         c->destroy(c->user);
     tni_free(c->inputs);
     tni_free(c->versions);
-    tni_free(c->generators);
+    tni_free(c->draws.items);
     tni_free(c->specs);
     tni_free(c);
 }
@@ -139,12 +135,16 @@ tn_status tni_checkpoint_save(tni_saved *saved, tn_tensor *t, uint32_t output, b
  * references. */
 static tn_status call(const tni_checkpoint *c, tni_checkpoint_run *run, tn_tensor **outputs) {
     tni_checkpoint_run *outer = tni_checkpoint_running;
+    tni_drawing *drawing = tni_drawing_now;
     tni_callback_scope scope = tni_scope_enter();
     for (uint64_t i = 0; i < c->n_outputs; i++)
         outputs[i] = NULL;
     tni_checkpoint_running = run;
+    if (run != outer)
+        tni_drawing_now = &run->drawing;
     tn_status status = c->fn(c->inputs, c->n_inputs, outputs, c->n_outputs, c->user);
     tni_checkpoint_running = outer;
+    tni_drawing_now = drawing;
     if (status != TN_OK && tn_error_status() == TN_OK)
         tni_fail(status, "tn_checkpoint: the function failed without a message");
     for (uint64_t i = 0; i < c->n_outputs && status == TN_OK; i++)
@@ -158,17 +158,6 @@ static tn_status call(const tni_checkpoint *c, tni_checkpoint_run *run, tn_tenso
     return status;
 }
 
-/* Puts the generators where they stood, and notes where they stand; again, and they are back. */
-static tn_status swap_generators(generator *generators, uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        generator *g = &generators[i], now = {.device = g->device};
-        TNI_TRY(tn_generator_get(g->device, &now.seed, &now.offset));
-        TNI_TRY(tn_generator_set(g->device, g->seed, g->offset));
-        *g = now;
-    }
-    return TN_OK;
-}
-
 static tn_status check_inputs(const tni_checkpoint *c) {
     for (uint64_t i = 0; i < c->n_inputs; i++)
         if (!tni_not_tensor(c->inputs[i]) && tni_version(c->inputs[i]) != c->versions[i])
@@ -180,23 +169,20 @@ static tn_status check_inputs(const tni_checkpoint *c) {
 }
 
 /* The thread as it was when the function ran first, without what lies around this call. */
-static tn_status call_again(tni_checkpoint_run *run, generator *generators, tn_tensor **outputs) {
+static tn_status call_again(tni_checkpoint_run *run, tn_tensor **outputs) {
     tni_checkpoint *c = run->of;
     tn_thread_keys before = tni_keys_callback(true);
     tni_thread_keys.excluded &= ~(uint32_t)TN_KEY_BIT(TN_KEY_AUTOCAST);
     tn_dtype autocast = tn_set_autocast(c->autocast);
-    tn_status status = swap_generators(generators, c->n_generators);
-    if (status == TN_OK) {
-        status = call(c, run, outputs);
-        tn_status back = swap_generators(generators, c->n_generators);
-        status = status == TN_OK ? back : status;
-    }
+    tn_status status = call(c, run, outputs);
     tn_set_autocast(autocast);
     tni_thread_keys = before;
     for (uint64_t i = 0; i < c->n_outputs; i++)
         tni_drop_opt(outputs[i]);
     if (status == TN_OK && run->next != c->n_saved)
         status = differs(c, "it saved less");
+    if (status == TN_OK && run->drawing.next != c->draws.n)
+        status = differs(c, "it drew fewer random numbers");
     return status;
 }
 
@@ -208,18 +194,17 @@ static collected *compute_again(tni_checkpoint *c, bool with_history) {
     if (check_inputs(c) != TN_OK)
         return NULL;
     collected *made = tni_calloc(1, sizeof *made + c->n_saved * sizeof made->at[0]);
-    generator *generators = tni_alloc((c->n_generators + 1) * sizeof *generators);
     tn_tensor **outputs = tni_alloc((c->n_outputs + 1) * sizeof *outputs);
     tn_status status = TN_OK;
-    if (!made || !generators || !outputs) {
+    if (!made || !outputs) {
         status = tni_fail_memory("what a checkpoint computes again");
     } else {
-        if (c->n_generators)
-            memcpy(generators, c->generators, c->n_generators * sizeof *generators);
-        tni_checkpoint_run run = {.of = c, .into = made, .with_history = with_history};
-        status = call_again(&run, generators, outputs);
+        tni_checkpoint_run run = {.of = c,
+                                  .into = made,
+                                  .with_history = with_history,
+                                  .drawing = {.draws = &c->draws, .again = true}};
+        status = call_again(&run, outputs);
     }
-    tni_free(generators);
     tni_free(outputs);
     if (status != TN_OK) {
         collected_free(made);
@@ -248,30 +233,16 @@ tn_tensor *tni_checkpoint_saved(const tni_saved *saved, uint32_t *out_version) {
 
 /* ---- the public call --------------------------------------------------------------------- */
 
-static tn_status note_generator(tni_checkpoint *c, tn_device device) {
-    for (uint64_t i = 0; i < c->n_generators; i++)
-        if (tn_device_equal(c->generators[i].device, device))
-            return TN_OK;
-    generator *g = &c->generators[c->n_generators];
-    g->device = device;
-    TNI_TRY(tn_generator_get(device, &g->seed, &g->offset));
-    c->n_generators++;
-    return TN_OK;
-}
-
 /* What the function is given, and the state that it starts from. */
 static tn_status note_inputs(tni_checkpoint *c, tn_tensor *const *inputs, uint64_t n) {
     c->inputs = tni_alloc((n + 1) * sizeof *c->inputs);
     c->versions = tni_alloc((n + 1) * sizeof *c->versions);
-    c->generators = tni_alloc((n + 1) * sizeof *c->generators);
-    if (!c->inputs || !c->versions || !c->generators)
+    if (!c->inputs || !c->versions)
         return tni_fail_memory("the inputs of a checkpoint");
     for (uint64_t i = 0; i < n; i++) {
         tn_tensor *t = inputs[i];
         c->inputs[c->n_inputs++] = tni_keep_opt(t);
         c->versions[i] = tni_not_tensor(t) ? 0 : tni_version(t);
-        if (!tni_not_tensor(t) && !t->device->is_meta)
-            TNI_TRY(note_generator(c, tn_device_of(t)));
     }
     return TN_OK;
 }
@@ -297,7 +268,7 @@ static tn_status check_arguments(tn_tensors_fn fn, tn_tensor *const *inputs, uin
 }
 
 static tn_status first_run(tni_checkpoint *c, tn_tensor **outputs) {
-    tni_checkpoint_run run = {.of = c};
+    tni_checkpoint_run run = {.of = c, .drawing = {.draws = &c->draws}};
     c->open = true;
     tn_status status = call(c, &run, outputs);
     c->open = false;

@@ -57,8 +57,17 @@ tn_status tni_run_random_bits_from(const tn_cell *args, tn_cell *rets) {
 /* Captured: the generator's state is read when the work runs, which the kernel must be able to. */
 static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, uint64_t n_words) {
     int64_t offset;
+    tni_draw noted;
     tn_graph *g = tni_capturing;
-    tn_tensor *state = tni_graph_random_state(g, n_words, &offset);
+    tni_drawing *drawing = tni_drawing_now;
+    bool again = drawing && drawing->again;
+    if (again && tni_draw_again(drawing, g, &noted) != TN_OK)
+        return NULL;
+    tn_tensor *state = tni_graph_random_state(g, again ? 0 : n_words, &offset);
+    if (again)
+        offset = (int64_t)noted.offset;
+    else if (drawing && tni_draw_note(drawing, (tni_draw){.offset = (uint64_t)offset, .graph = g}))
+        return NULL;
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {dtype};
     tni_choice c;
     tni_choose(&c, g->device, TNI_KERNEL_random_bits_from, types);
@@ -74,6 +83,24 @@ static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, 
     return state ? tni_random_bits_from(size, state, offset, dtype) : NULL;
 }
 
+/* Where the device's generator is, n_words before where it will be; or where it was, in a function that
+ * runs again. */
+static tn_status take(tni_device *device, uint64_t n_words, uint64_t *out_seed,
+                      uint64_t *out_offset) {
+    tni_drawing *drawing = tni_drawing_now;
+    tni_draw d = {0};
+    if (TNI_UNLIKELY(drawing && drawing->again)) {
+        TNI_TRY(tni_draw_again(drawing, NULL, &d));
+    } else {
+        tni_generator_take(device, n_words, &d.seed, &d.offset);
+        if (TNI_UNLIKELY(drawing))
+            TNI_TRY(tni_draw_note(drawing, d));
+    }
+    *out_seed = d.seed;
+    *out_offset = d.offset;
+    return TN_OK;
+}
+
 /* Fresh words for `size`, from the device's generator. */
 static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
@@ -86,7 +113,8 @@ static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_devic
     uint64_t seed, offset, n_words = (uint64_t)numel * (dtype == TN_I64 ? 2 : 1);
     if (tni_capturing && tni_capturing->device == device)
         return draw_captured(call, size, dtype, n_words);
-    tni_generator_take(device, n_words, &seed, &offset);
+    if (take(device, n_words, &seed, &offset) != TN_OK)
+        return NULL;
     return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);
 }
 

@@ -3,6 +3,7 @@
  * A device that has drawn nothing since the last tn_manual_seed has no state of its own: it starts
  * from the common seed, so seeding does not have to open devices. */
 #include "core/random/generator.h"
+#include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/fork.h"
@@ -84,5 +85,34 @@ tn_status tn_generator_set(tn_device device, uint64_t seed, uint64_t offset) {
     tni_lock_take(&lock);
     generators[d->ordinal] = (generator){seed, offset, true};
     tni_lock_give(&lock);
+    return TN_OK;
+}
+
+/* ---- draws that are made again ----------------------------------------------------------- */
+
+TNI_TLS tni_drawing *tni_drawing_now;
+
+tn_status tni_draw_note(tni_drawing *drawing, tni_draw draw) {
+    tni_draws *d = drawing->draws;
+    if (!tni_grow(&d->items, d->n, &d->capacity, sizeof *d->items))
+        return tni_fail_memory("the random numbers of a function");
+    d->items[d->n++] = draw;
+    return TN_OK;
+}
+
+tn_status tni_draw_again(tni_drawing *drawing, const void *graph, tni_draw *out) {
+    const tni_draws *d = drawing->draws;
+    if (drawing->next == d->n)
+        return tni_fail(TN_ERR_STATE,
+                        "a function that ran again drew random numbers more often than the first "
+                        "time (%llu times); it must do the same each time",
+                        (unsigned long long)d->n);
+    *out = d->items[drawing->next++];
+    if (out->graph != graph)
+        return tni_fail(TN_ERR_STATE,
+                        "a function that drew random numbers %s a capture runs again %s; a model's "
+                        "forward and backward pass are captured together",
+                        out->graph ? "inside of" : "outside of",
+                        graph ? "inside of one" : "outside of it");
     return TN_OK;
 }

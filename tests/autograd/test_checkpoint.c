@@ -5,13 +5,14 @@
 #include <tenon/random.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* What a layer is told, and what it notes. */
 typedef struct layer {
     tn_tensor *weight; /* no input: found by itself */
     double dropout;
-    int runs, ended;
-    int odd; /* which run does something else, from 1 */
+    atomic_int runs;
+    int ended, odd; /* which run does something else, from 1 */
     enum { SAVES_MORE, SAVES_LESS, OTHER_SHAPE, FAILS, FAILS_SILENTLY } how;
 } layer;
 
@@ -38,10 +39,10 @@ static tn_status other(layer *l, tn_tensor *x, tn_tensor **y) {
 static tn_status run_layer(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                            uint64_t n_outputs, void *user) {
     layer *l = user;
-    l->runs++;
+    int run = atomic_fetch_add(&l->runs, 1) + 1;
     tn_status status = TN_OK;
     tn_tensor *y = NULL;
-    if (l->runs == l->odd)
+    if (run == l->odd)
         status = other(l, inputs[0], &y);
     else
         y = tn_tanh(tn_matmul(inputs[0], l->weight));
@@ -334,6 +335,70 @@ static void what_functions_may_not_do(void **state) {
     assert_int_equal(l.ended, 2);
 }
 
+/* ---- random numbers ---------------------------------------------------------------------- */
+
+static tn_status drops(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                       uint64_t n_outputs, void *user) {
+    const int *n = user;
+    outputs[0] = inputs[0];
+    for (int i = 0; i < *n; i++)
+        outputs[0] = tn_dropout(outputs[0], 0.5, true);
+    return outputs[0] ? TN_OK : tn_error_status();
+}
+
+static void *draw_until(void *stop) {
+    while (!atomic_load((atomic_bool *)stop)) {
+        TN_SCOPE;
+        tn_rand(TN_SHAPE(3), TN_F64, cpu());
+    }
+    return NULL;
+}
+
+/* Though others draw from the device all the time. */
+static void masks_are_the_same(void **state) {
+    atomic_bool stop = false;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, draw_until, &stop), 0);
+    for (int i = 0; i < 50; i++) {
+        TN_SCOPE;
+        int n = 2;
+        tn_tensor *x = tn_set_requires_grad(tn_ones(TN_SHAPE(64), TN_F64, cpu()), true), *y;
+        assert_ok(tn_checkpoint(drops, &n, NULL, &x, 1, &y, 1));
+        assert_ok(tn_backward(tn_sum(y)));
+        double values[64], grads[64];
+        assert_ok(tn_to_host(y, values, sizeof values));
+        assert_ok(tn_to_host(tn_grad(x), grads, sizeof grads));
+        assert_memory_equal(values, grads, sizeof values);
+    }
+    atomic_store(&stop, true);
+    pthread_join(other, NULL);
+}
+
+static tn_status only_draws(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                            uint64_t n_outputs, void *user) {
+    for (int i = 0; i < *(const int *)user; i++)
+        if (!tn_rand(TN_SHAPE(3), TN_F64, cpu()))
+            return tn_error_status();
+    outputs[0] = tn_tanh(inputs[0]);
+    return TN_OK;
+}
+
+static void other_draws_are_told(void **state) {
+    static const struct {
+        int first, second;
+        const char *says;
+    } cases[] = {{1, 2, "more often"}, {2, 1, "fewer random numbers"}};
+    for (int i = 0; i < 2; i++) {
+        TN_SCOPE;
+        int n = cases[i].first;
+        tn_tensor *x = tn_set_requires_grad(tn_ones(TN_SHAPE(8), TN_F64, cpu()), true), *y;
+        assert_ok(tn_checkpoint(only_draws, &n, NULL, &x, 1, &y, 1));
+        n = cases[i].second;
+        assert_int_equal(tn_backward(tn_sum(y)), TN_ERR_STATE);
+        assert_error(TN_ERR_STATE, cases[i].says);
+    }
+}
+
 /* ---- threads ----------------------------------------------------------------------------- */
 
 static void *pass_back(void *loss) {
@@ -432,6 +497,8 @@ int main(void) {
         TEST(what_differs_is_told),
         TEST(inputs_stay_as_they_were),
         TEST(what_functions_may_not_do),
+        TEST(masks_are_the_same),
+        TEST(other_draws_are_told),
         TEST(threads_share_a_graph),
         TEST(every_allocation_fails_once),
     };

@@ -168,13 +168,13 @@ TN_API tn_status tn_hessian(tn_tensors_fn fn, void *user, tn_tensor *const *inpu
  * parts only the inputs are kept, and one part at a time is whole (Chen et al., arXiv:1604.06174;
  * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit.
  *
- * fn must do the same each time: it finds autocast and the generators of the inputs' devices as they were (a
- * mask of dropout is drawn again), and what it reads besides, such as weights, must not have changed; where
- * it saves tensors of other shapes, or an input was written, backward fails with TN_ERR_STATE. It does
- * not write its inputs, nor ask for gradients of what it records; it may use tensors of the program that are
- * no inputs, and it may run in another thread, that of backward. Inputs may be TN_NONE. Inside of another
- * checkpoint, and where nothing is recorded, it is a plain call. Derivatives of derivatives keep what
- * the second run recorded, while the graph lives.
+ * fn must do the same each time: it finds autocast as it was and draws the same random numbers (a mask of
+ * dropout is the same), and what it reads besides, such as weights, must not have changed; where it saves
+ * tensors of other shapes, or an input was written, backward fails with TN_ERR_STATE. It does not write its
+ * inputs, nor ask for gradients of what it records; it may use tensors of the program that are no inputs.
+ * It runs in the threads of backward, in several at once where several pass back through one graph.
+ * Inputs may be TN_NONE. Inside of another checkpoint, and where nothing is recorded, it is a plain call.
+ * Derivatives of derivatives keep what the second run recorded, while the graph lives.
  *
  * Outputs belong to the scope. `destroy` (may be NULL) is called with `user` once, when the graph is
  * gone, or at once where there is none. */
