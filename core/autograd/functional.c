@@ -281,9 +281,10 @@ static tn_status hessian_of(tn_tensor *y, tn_tensor *const *x, uint64_t n, bool 
 static tn_status derive(const char *call, derive_fn how, uint64_t n_results, tn_tensors_fn fn,
                         void *user, tn_tensor *const *inputs, uint64_t n_inputs, bool create_graph,
                         tn_tensor **out) {
-    tn_tensor **x = tni_calloc(n_inputs + n_results, sizeof *x), **made = x + n_inputs, *y = NULL;
+    tn_tensor **x = tni_calloc(n_inputs + n_results, sizeof *x), *y = NULL;
     if (!x)
         return tni_fail_memory("the results of a derivative");
+    tn_tensor **made = x + n_inputs;
     bool before = tn_set_grad_enabled(true);
     tn_scope scope = tn_scope_open();
     tn_status status = take_inputs(call, inputs, n_inputs, create_graph, x);

@@ -22,7 +22,7 @@ static const double step = 1e-6; /* of central differences */
 
 static void tangents_are_differences(void **state) {
     TN_SCOPE;
-    tn_tensor *in[] = {a(), b()}, *y[2], *t[2], *up[2], *down[2];
+    tn_tensor *in[] = {a(), b()}, *y[2], *t[2], *up[2] = {NULL}, *down[2] = {NULL};
     tn_tensor *v[] = {VALUES(TN_SHAPE(2, 2), 1, 2, -1, 0.5), VALUES(TN_SHAPE(2, 1), -2, 3)};
     assert_ok(tn_jvp(two, NULL, in, v, 2, false, y, t, 2));
     for (int side = 0; side < 2; side++) {
