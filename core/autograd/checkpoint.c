@@ -171,12 +171,14 @@ static tn_status check_inputs(const tni_checkpoint *c) {
 /* The thread as it was when the function ran first, without what lies around this call. */
 static tn_status call_again(tni_checkpoint_run *run, tn_tensor **outputs) {
     tni_checkpoint *c = run->of;
+    bool inference = tn_set_inference_mode(false);
     tn_thread_keys before = tni_keys_callback(true);
     tni_thread_keys.excluded &= ~(uint32_t)TN_KEY_BIT(TN_KEY_AUTOCAST);
     tn_dtype autocast = tn_set_autocast(c->autocast);
     tn_status status = call(c, run, outputs);
     tn_set_autocast(autocast);
     tni_thread_keys = before;
+    tn_set_inference_mode(inference);
     for (uint64_t i = 0; i < c->n_outputs; i++)
         tni_drop_opt(outputs[i]);
     if (status == TN_OK && run->next != c->n_saved)

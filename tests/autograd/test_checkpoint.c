@@ -251,6 +251,31 @@ static void autocast_is_as_it_was(void **state) {
     }
 }
 
+/* Whatever is switched off where backward runs, and it stays so. */
+static void modes_are_as_they_were(void **state) {
+    static double expected[9];
+    for (int mode = 0; mode < 3; mode++) {
+        TN_SCOPE;
+        layer l = {.weight = weight_of(1), .dropout = 0.5};
+        tn_manual_seed(3);
+        tn_tensor *loss = tn_sum(checkpointed(&l, input()));
+        bool before = mode == 1 ? tn_set_grad_enabled(false) : tn_set_inference_mode(mode == 2);
+        assert_ok(tn_backward(loss));
+        assert_int_equal(tn_grad_enabled(), mode == 0);
+        assert_int_equal(tn_inference_mode(), mode == 2);
+        if (mode == 1)
+            tn_set_grad_enabled(before);
+        else
+            tn_set_inference_mode(before);
+        assert_true(tn_grad_enabled());
+        double grads[9];
+        read_grad(l.weight, grads, 9);
+        if (mode > 0)
+            assert_memory_equal(grads, expected, sizeof grads);
+        memcpy(expected, grads, sizeof grads);
+    }
+}
+
 static void what_differs_is_told(void **state) {
     static const struct {
         int how;
@@ -494,6 +519,7 @@ int main(void) {
         TEST(nothing_is_recorded_without_gradients),
         TEST(one_in_another_is_a_part),
         TEST(autocast_is_as_it_was),
+        TEST(modes_are_as_they_were),
         TEST(what_differs_is_told),
         TEST(inputs_stay_as_they_were),
         TEST(what_functions_may_not_do),
