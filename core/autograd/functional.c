@@ -1,7 +1,7 @@
 /* Derivatives of whole functions, made of backward passes.
  *
  * Forward mode is two of them: the gradients g(u) = u J are linear in u, and their derivative by u along v
- * is J v. Every operator that is differentiable twice has it so, and what is recorded of it is
+ * is J v, taken at ones: at zeros some formulas are not what they are elsewhere. Every operator that is differentiable twice has it so, and what is recorded of it is
  * differentiable again. */
 #include "base/alloc.h"
 #include "core/autograd/engine.h"
@@ -122,7 +122,7 @@ static tn_status first_pass(const passes *p, uint64_t n_inputs, uint64_t n_outpu
     for (uint64_t j = 0; j < n_outputs; j++) {
         if (!has_grad(p->y[j]))
             continue;
-        p->u[n] = tn_set_requires_grad(tn_zeros_like(tn_detach(p->y[j])), true);
+        p->u[n] = tn_set_requires_grad(tn_ones_like(tn_detach(p->y[j])), true);
         roots[n] = p->y[j];
         if (!p->u[n++])
             return tni_failed();

@@ -480,14 +480,25 @@ static tn_tensor *summed_product(tni_temps *tmp, tn_tensor *x, tn_tensor *y, int
 tn_status tni_run_flash_attention_backward(const tn_cell *args, tn_cell *rets) {
     flash f = flash_of(args + 1, args + 6);
     tni_temps tmp = {0};
-    tn_tensor *grad = tni_arg_tensor(&args[0]), *weights, *results[3];
-    tn_tensor *slope =
-        flash_slope(&f, &tmp, grad, tni_arg_tensor(&args[4]), tni_arg_tensor(&args[5]), &weights);
+    /* logsumexp is f32 beside halves: what they promote to does not tell that they pass as f32 */
+    tn_dtype dtype = f.query->view.dtype;
+    f.query = tni_widened(&tmp, f.query);
+    f.key = tni_widened(&tmp, f.key);
+    f.value = tni_widened(&tmp, f.value);
+    tn_tensor *grad = tni_widened(&tmp, tni_arg_tensor(&args[0])), *weights, *results[3];
+    tn_tensor *output = tni_widened(&tmp, tni_arg_tensor(&args[4]));
+    if (!f.query || !f.key || !f.value || !grad || !output) {
+        tni_temps_finish(&tmp);
+        return tni_failed();
+    }
+    tn_tensor *slope = flash_slope(&f, &tmp, grad, output, tni_arg_tensor(&args[5]), &weights);
     tn_tensor *x = shared_product(&tmp, true, slope, f.key);
     results[0] = tni_then(&tmp, tni_mul_scalar(x, tn_float(f.scale)), x);
     x = summed_product(&tmp, slope, f.query, f.key->sizes[1]);
     results[1] = tni_then(&tmp, tni_mul_scalar(x, tn_float(f.scale)), x);
     results[2] = summed_product(&tmp, weights, grad, f.key->sizes[1]);
+    for (int i = 0; i < 3; i++)
+        results[i] = tni_as_dtype(&tmp, results[i], dtype);
     return tni_temps_return_many(&tmp, results, 3, rets);
 }
 

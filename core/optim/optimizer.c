@@ -87,8 +87,8 @@ void tn_optimizer_destroy(tn_optimizer *o) {
 tn_status tni_option_at_least_zero(const char *call, const char *name, double value) {
     if (value >= 0 && isfinite(value))
         return TN_OK;
-    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be at least 0", call, name,
-                    value);
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be at least 0, and finite",
+                    call, name, value);
 }
 
 static tn_status check_option(const char *call, const tni_option *option, const char *at) {

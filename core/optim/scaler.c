@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "core/call/temps.h"
 #include "core/call/wrap.h"
+#include "core/ops/halves.h"
 #include "core/ops/operators.h"
 #include "core/optim/optimizer.h"
 
@@ -9,7 +10,7 @@
 
 /* What was done for an optimizer since the last update. */
 typedef struct progress {
-    const tn_optimizer *optimizer;
+    tn_optimizer *optimizer; /* a reference: nobody else gets its address */
     bool finite, stepped;
 } progress;
 
@@ -29,9 +30,15 @@ static const tni_option fields[] = {
     {0},
 };
 
+/* Losses are f32. */
+static bool is_factor(double x) {
+    return x > 0 && (float)x > 0 && isfinite((float)x);
+}
+
 static tn_status check_options(const char *call, const tn_grad_scaler_options *o) {
-    if (!(o->init_scale > 0))
-        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: init_scale is %g; it must be above 0", call,
+    if (!is_factor(o->init_scale))
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "%s: init_scale is %g; it must be above 0, and a number that f32 has", call,
                         o->init_scale);
     if (!(o->growth_factor > 1))
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: growth_factor is %g; it must be above 1",
@@ -59,9 +66,16 @@ tn_grad_scaler *tn_grad_scaler_create(const tn_grad_scaler_options *options) {
     return s;
 }
 
+static void forget_progress(tn_grad_scaler *s) {
+    for (size_t i = 0; i < s->n_done; i++)
+        tn_optimizer_destroy(s->done[i].optimizer);
+    s->n_done = 0;
+}
+
 void tn_grad_scaler_destroy(tn_grad_scaler *s) {
     if (!s)
         return;
+    forget_progress(s);
     tni_free(s->done);
     tni_free(s);
 }
@@ -74,7 +88,10 @@ tn_tensor *tn_grad_scaler_scale(tn_grad_scaler *s, tn_tensor *loss) {
     static const char call[] = "tn_grad_scaler_scale";
     if (check_scaler(s, call) != TN_OK || tni_no_tensor(loss, call))
         return NULL;
-    return tni_public(tni_mul_scalar(loss, tn_float(s->factor)), call);
+    tni_temps tmp = {0};
+    tn_tensor *wide = tni_widened(&tmp, tni_own(&tmp, tni_keep(loss)));
+    tn_tensor *scaled = tni_own(&tmp, wide ? tni_mul_scalar(wide, tn_float(s->factor)) : NULL);
+    return tni_public(tni_temps_keep(&tmp, scaled), call);
 }
 
 /* ---- unscaling --------------------------------------------------------------------------- */
@@ -104,15 +121,30 @@ static tn_status unscale(tni_temps *temps, tn_tensor *grad, double by, tn_tensor
     return *sum ? TN_OK : tni_failed();
 }
 
+/* After an error the gradients are as they were, for another try. */
+static void scale_back(const tn_grad_scaler *s, const tn_optimizer *o, uint64_t n) {
+    tni_saved_error saved;
+    tni_error_save(&saved);
+    for (uint64_t i = 0; i < n; i++) {
+        tn_tensor *grad = tn_grad(o->params[i]);
+        if (grad && grad->view.numel > 0)
+            tni_drop(tni_mul_scalar_(grad, tn_float(s->factor)));
+    }
+    tni_error_restore(&saved);
+}
+
 static tn_status unscale_all(const tn_grad_scaler *s, const tn_optimizer *o, bool *out_finite) {
     tni_temps tmp = {0};
     tn_tensor *sum = NULL;
     tn_status status = TN_OK;
-    for (uint64_t i = 0; i < o->n && status == TN_OK; i++) {
-        tn_tensor *grad = tn_grad(o->params[i]);
+    uint64_t n = 0;
+    for (; n < o->n && status == TN_OK; n++) {
+        tn_tensor *grad = tn_grad(o->params[n]);
         if (grad && grad->view.numel > 0)
             status = unscale(&tmp, grad, 1 / s->factor, &sum);
     }
+    if (status != TN_OK)
+        scale_back(s, o, n - 1);
     double value = 0;
     if (status == TN_OK && sum)
         status = tn_item(sum, &value);
@@ -128,7 +160,7 @@ static progress *progress_of(const tn_grad_scaler *s, const tn_optimizer *o) {
     return NULL;
 }
 
-static tn_status unscale_once(tn_grad_scaler *s, const tn_optimizer *o, const char *call) {
+static tn_status unscale_once(tn_grad_scaler *s, tn_optimizer *o, const char *call) {
     TNI_TRY(check_grads(call, o));
     if (!tni_reserve(&s->done, s->n_done + 1, &s->capacity, sizeof *s->done))
         return tni_fail_memory("a scaler's list of optimizers");
@@ -136,9 +168,11 @@ static tn_status unscale_once(tn_grad_scaler *s, const tn_optimizer *o, const ch
     bool before = tn_set_grad_enabled(false);
     tn_status status = unscale_all(s, o, &p.finite);
     tn_set_grad_enabled(before);
-    if (status == TN_OK)
-        s->done[s->n_done++] = p;
-    return status;
+    if (status != TN_OK)
+        return status;
+    atomic_fetch_add(&o->refs, 1);
+    s->done[s->n_done++] = p;
+    return TN_OK;
 }
 
 static tn_status check_both(const tn_grad_scaler *s, const tn_optimizer *o, const char *call) {
@@ -187,7 +221,7 @@ tn_status tn_grad_scaler_update(tn_grad_scaler *s) {
     bool finite = true;
     for (size_t i = 0; i < s->n_done; i++)
         finite &= s->done[i].finite;
-    s->n_done = 0;
+    forget_progress(s);
     s->good_steps = finite ? s->good_steps + 1 : 0;
     double factor = s->factor;
     if (!finite)
@@ -196,7 +230,7 @@ tn_status tn_grad_scaler_update(tn_grad_scaler *s) {
         factor *= s->options.growth_factor;
     if (finite && factor != s->factor)
         s->good_steps = 0;
-    if (factor > 0 && isfinite((float)factor)) /* losses are f32 */
+    if (is_factor(factor))
         s->factor = factor;
     return TN_OK;
 }
@@ -214,9 +248,10 @@ int64_t tn_grad_scaler_good_steps(const tn_grad_scaler *s) {
 tn_status tn_grad_scaler_set(tn_grad_scaler *s, double factor, int64_t good_steps) {
     static const char call[] = "tn_grad_scaler_set";
     TNI_TRY(check_scaler(s, call));
-    if (!(factor > 0 && isfinite(factor)))
+    if (!is_factor(factor))
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
-                        "%s: the factor is %g; it must be above 0, and finite", call, factor);
+                        "%s: the factor is %g; it must be above 0, and a number that f32 has", call,
+                        factor);
     if (good_steps < 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: good_steps is %lld; it must be at least 0",
                         call, (long long)good_steps);

@@ -154,6 +154,30 @@ static void derivatives_of_derivatives(void **state) {
     assert_values(as(second, TN_F64), 8);
 }
 
+/* Attention's results are of two dtypes, also where its gradient is recorded. */
+static void attention_is_differentiated_twice(void **state) {
+    static const tn_dtype dtypes[] = {TN_F32, TN_BF16, TN_F16};
+    double expected = 0;
+    for (int i = 0; i < 3; i++) {
+        TN_SCOPE;
+        double data[16];
+        for (int k = 0; k < 16; k++)
+            data[k] = sin(k);
+        tn_tensor *q =
+            tn_set_requires_grad(tn_view(f32(TN_SHAPE(16), data), TN_SHAPE(1, 2, 4, 2)), true);
+        tn_tensor *half = as(q, dtypes[i]), *first, *second;
+        tn_tensor *loss = tn_sum(tn_scaled_dot_product_attention(half, half, half), TN_F32);
+        assert_ok(tn_gradients(&loss, NULL, 1, &q, 1, true, true, false, &first));
+        assert_dtype(first, TN_F32);
+        loss = tn_sum(tn_mul(first, first));
+        assert_ok(tn_gradients(&loss, NULL, 1, &q, 1, false, false, false, &second));
+        double norm = item(as(tn_sum(tn_mul(second, second)), TN_F64));
+        if (i == 0)
+            expected = norm;
+        assert_true(norm > 0.1 && fabs(norm - expected) < 0.1 * expected);
+    }
+}
+
 static void *other_thread(void *arg) {
     tn_dtype *seen = arg;
     TN_SCOPE;
@@ -208,11 +232,17 @@ static void parts_follow_the_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(products_are_low),         TEST(ranges_are_f32),
-        TEST(a_given_dtype_holds),      TEST(the_widest_wins),
-        TEST(the_rest_stays),           TEST(gradients_pass_the_casts),
-        TEST(backward_is_not_under_it), TEST(derivatives_of_derivatives),
-        TEST(it_is_of_a_thread),        TEST(it_nests_and_refuses),
+        TEST(products_are_low),
+        TEST(ranges_are_f32),
+        TEST(a_given_dtype_holds),
+        TEST(the_widest_wins),
+        TEST(the_rest_stays),
+        TEST(gradients_pass_the_casts),
+        TEST(backward_is_not_under_it),
+        TEST(derivatives_of_derivatives),
+        TEST(attention_is_differentiated_twice),
+        TEST(it_is_of_a_thread),
+        TEST(it_nests_and_refuses),
         TEST(parts_follow_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,20 @@ static void hessians_have_blocks(void **state) {
     assert_values(tn_grad(x), 6, 6);
 }
 
+static tn_status by_log(tn_tensor *const *in, uint64_t n_in, tn_tensor **out, uint64_t n_out,
+                        void *user) {
+    out[0] = tn_xlogy(in[0], tn_zeros_like(in[0]));
+    return TN_OK;
+}
+
+/* Formulas may have a special case of gradients that are 0: x log(0) has the slope -inf. */
+static void tangents_are_not_those_at_zero(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = VALUES(TN_SHAPE(1), 0.5), *v = VALUES(TN_SHAPE(1), 1), *y, *t;
+    assert_ok(tn_jvp(by_log, NULL, &x, &v, 1, false, &y, &t, 1));
+    assert_true(item(t) == -INFINITY);
+}
+
 static tn_status fails(tn_tensor *const *in, uint64_t n_in, tn_tensor **out, uint64_t n_out,
                        void *user) {
     return user ? tn_fail(TN_ERR_UNSUPPORTED, "not today") : TN_OK;
@@ -193,8 +207,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(tangents_are_differences),     TEST(tangents_can_be_differentiated),
         TEST(what_does_not_depend_is_zero), TEST(jacobians_have_both_shapes),
-        TEST(hessians_have_blocks),         TEST(wrong_calls_are_told),
-        TEST(every_allocation_fails_once),
+        TEST(hessians_have_blocks),         TEST(tangents_are_not_those_at_zero),
+        TEST(wrong_calls_are_told),         TEST(every_allocation_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

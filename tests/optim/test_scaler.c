@@ -154,6 +154,57 @@ static void its_state_is_put_back(void **state) {
     tn_grad_scaler_destroy(scaler);
 }
 
+/* The next optimizer may lie where one lay that is gone. */
+static void an_optimizer_that_is_gone_is_not_another(void **state) {
+    TN_SCOPE;
+    tn_grad_scaler *scaler = scaler_of(4, 2000);
+    tn_tensor *w = param_of(TN_F32, (const double[]){1}, 1);
+    give_grad(w, (const double[]){4});
+    tn_optimizer *gone = sgd_of(&w, 1);
+    assert_ok(tn_grad_scaler_unscale_(scaler, gone));
+    tn_optimizer_destroy(gone);
+    for (int i = 0; i < 8; i++) {
+        give_grad(w, (const double[]){4});
+        double before = value_of(w);
+        tn_optimizer *next = sgd_of(&w, 1);
+        assert_ok(tn_grad_scaler_step(scaler, next, NULL));
+        assert_true(value_of(w) == before - 1);
+        tn_optimizer_destroy(next);
+    }
+    tn_grad_scaler_destroy(scaler);
+}
+
+/* One that cannot be written leaves all as they were. */
+static void a_failure_divides_nothing(void **state) {
+    TN_SCOPE;
+    tn_grad_scaler *scaler = scaler_of(4, 2000);
+    tn_tensor *params[] = {param_of(TN_F32, (const double[]){0}, 1),
+                           param_of(TN_F32, (const double[]){0, 0}, 2)};
+    give_grad(params[0], (const double[]){8});
+    assert_ok(tn_set_grad(
+        params[1], tn_expand(tn_full(TN_SHAPE(1), tn_float(8), TN_F32, here()), TN_SHAPE(2))));
+    tn_optimizer *sgd = sgd_of(params, 2);
+    assert_int_not_equal(tn_grad_scaler_unscale_(scaler, sgd), TN_OK);
+    assert_non_null(strstr(tn_error_message(), "tn_mul"));
+    tn_error_clear();
+    assert_true(value_of(tn_grad(params[0])) == 8);
+    give_grad(params[1], (const double[]){8, 8});
+    assert_ok(tn_grad_scaler_unscale_(scaler, sgd));
+    assert_true(value_of(tn_grad(params[0])) == 2);
+    tn_optimizer_destroy(sgd);
+    tn_grad_scaler_destroy(scaler);
+}
+
+static void halves_are_scaled_in_f32(void **state) {
+    TN_SCOPE;
+    tn_grad_scaler *scaler = tn_grad_scaler_create(NULL);
+    tn_tensor *w = param_of(TN_F16, (const double[]){3}, 1);
+    tn_tensor *loss = tn_grad_scaler_scale(scaler, tn_sum(w));
+    assert_int_equal(tn_dtype_of(loss), TN_F32);
+    assert_true(value_of(loss) == 3 * 65536.0);
+    tn_grad_scaler_destroy(scaler);
+}
+
 static void options_are_checked(void **state) {
     static const tn_grad_scaler_options wrong[] = {
         {sizeof wrong[0], 0, 2, 0.5, 1},       {sizeof wrong[0], 1, 1, 0.5, 1},
@@ -181,6 +232,9 @@ int main(void) {
         TEST(optimizers_step_by_themselves),
         TEST(order_is_told),
         TEST(its_state_is_put_back),
+        TEST(an_optimizer_that_is_gone_is_not_another),
+        TEST(a_failure_divides_nothing),
+        TEST(halves_are_scaled_in_f32),
         TEST(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,7 +166,8 @@ TN_API tn_status tn_hessian(tn_tensors_fn fn, void *user, tn_tensor *const *inpu
 /* Calls fn, in a scope of its own, recording as ever, but keeps nothing of what it makes except the
  * outputs: backward calls it again for what the gradients need. Memory for time: of a chain of such
  * parts only the inputs are kept, and one part at a time is whole (Chen et al., arXiv:1604.06174;
- * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit.
+ * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit
+ * (those of gradients but for the order in which they are summed).
  *
  * fn must do the same each time: it finds autocast as it was and draws the same random numbers (a mask of
  * dropout is the same), and what it reads besides, such as weights, must not have changed; where it saves
