@@ -140,11 +140,10 @@ typedef struct laborer {
     pthread_t thread;
 } laborer;
 
-static void prepare(laborer *l, const tc_contract *k, tc_subject *s, tc_probe product,
-                    atomic_bool *over) {
+static void prepare(laborer *l, const tc_contract *k, tc_subject *s, atomic_bool *over) {
     *l = (laborer){.s = s, .over = over};
     l->k = (tc_contract){.c = k->c, .options = k->options, .out = &l->verdict};
-    l->multiplies = tc_lifecycle_call(&l->k, s, product, &l->call) &&
+    l->multiplies = tc_lifecycle_call(&l->k, s, TC_WORK_PRODUCT, &l->call) &&
                     tc_place_call(s, s->stream, &l->call, &l->placed, &l->verdict) &&
                     tc_call_placed(&l->placed) == TN_OK;
     l->multiplies = tc_subject_sync(s) == TN_OK && l->multiplies;
@@ -213,7 +212,7 @@ static void life_fork_busy(tc_contract *k) {
     if (!open_fork_safe(k, &s))
         return;
     for (int i = 0; i <= LABORERS; i++)
-        prepare(&all[i], k, &s, i == 1 ? TC_WORK_PRODUCT : TC_WORK_LARGE_PRODUCT, &over);
+        prepare(&all[i], k, &s, &over);
     for (; n < LABORERS; n++)
         if (pthread_create(&all[n].thread, NULL, n % 2 ? multiply_on : transfer_on, &all[n]) != 0)
             break;
@@ -359,7 +358,7 @@ static void exit_at_work(void *context) {
     atomic_bool over = false;
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "loaded"))
         return;
-    prepare(&one, k, &s, TC_WORK_PRODUCT, &over);
+    prepare(&one, k, &s, &over);
     multiply(&one);
     tc_subject *was = k->subject;
     k->subject = &s;

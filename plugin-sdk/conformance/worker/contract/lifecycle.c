@@ -124,12 +124,6 @@ static const char *const calls[][N_CALLS] = {
             "kernel/bmm T=f32 self=[1,40,30] mat2=[1,30,20] data=exact",
             "kernel/bmm T=f64 self=[1,40,30] mat2=[1,30,20] data=exact",
         },
-    /* Libraries have small ones computed without the memory, and the locks, that these need. */
-    [TC_WORK_LARGE_PRODUCT] =
-        {
-            "kernel/bmm T=f32 self=[1,130,120] mat2=[1,120,140] data=exact",
-            "kernel/bmm T=f64 self=[1,130,120] mat2=[1,120,140] data=exact",
-        },
 };
 
 const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_probe work,

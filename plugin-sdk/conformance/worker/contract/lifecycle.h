@@ -26,12 +26,7 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
 
 /* Which kernel calls: `wide` has so many elements that a device splits the work, `product` is what
  * plugins leave to a library. */
-typedef enum tc_probe {
-    TC_WORK_SMALL,
-    TC_WORK_WIDE,
-    TC_WORK_PRODUCT,
-    TC_WORK_LARGE_PRODUCT
-} tc_probe;
+typedef enum tc_probe { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_probe;
 
 /* Writes, fills, reads, and runs a kernel whose result is checked. `out_sum` (may be NULL) follows
  * from the bits that came out. A failure is reported with `when`, as `requirement`, or where that is
