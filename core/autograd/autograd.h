@@ -21,9 +21,10 @@ typedef struct tni_edge {
     uint32_t reserved;
 } tni_edge;
 
+typedef struct tni_checkpoint tni_checkpoint; /* checkpoint.h */
+
 /* A tensor kept for backward. An output of the node itself is kept without its node, which would be
  * a cycle; the node is put back when it is unpacked. */
-typedef struct tni_checkpoint tni_checkpoint; /* checkpoint.h */
 typedef struct tni_saved {
     union {
         tn_tensor *tensor;          /* owned; NULL: undefined, or released after backward */
@@ -267,8 +268,8 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                       tn_cell *rets, void *user);
 
-/* Keys that record and track, and those switched off while kernels and decompositions below Autograd
- * run: what they compute in is decided. */
+/* Keys that record and track, and those switched off while kernels and decompositions below
+ * Autograd run: what they compute in is decided. */
 enum {
     TNI_KEYS_RECORDING = TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW),
     TNI_KEYS_BELOW_AUTOGRAD = TNI_KEYS_RECORDING | TN_KEY_BIT(TN_KEY_AUTOCAST)

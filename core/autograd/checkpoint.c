@@ -32,7 +32,8 @@ struct tni_checkpoint {
     bool open;       /* its first run is under way */
     tni_spec *specs; /* of what is saved, in order */
     size_t n_saved, capacity;
-    /* Without history, and with it for derivatives of derivatives; whoever is first puts it there. */
+    /* Without history, and with it for derivatives of derivatives; whoever is first puts it there.
+     * */
     _Atomic(collected *) again[2];
 };
 
@@ -131,8 +132,8 @@ tn_status tni_checkpoint_save(tni_saved *saved, tn_tensor *t, uint32_t output, b
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* The function, recorded, in a scope of its own; outputs, where there is room for them, become owned
- * references. */
+/* The function, recorded, in a scope of its own; outputs, where there is room for them, become
+ * owned references. */
 static tn_status call(const tni_checkpoint *c, tni_checkpoint_run *run, tn_tensor **outputs) {
     tni_checkpoint_run *outer = tni_checkpoint_running;
     tni_drawing *drawing = tni_drawing_now;
@@ -162,8 +163,8 @@ static tn_status check_inputs(const tni_checkpoint *c) {
     for (uint64_t i = 0; i < c->n_inputs; i++)
         if (!tni_not_tensor(c->inputs[i]) && tni_version(c->inputs[i]) != c->versions[i])
             return tni_fail(TN_ERR_STATE,
-                            "tn_checkpoint: input %llu of shape %s was written in place since its "
-                            "function ran; write to a tn_clone of it",
+                            "tn_checkpoint: input %llu of shape %s was written in place, by its "
+                            "function or since that ran; write to a tn_clone of it",
                             (unsigned long long)i, TNI_SHAPE_OF(c->inputs[i]));
     return TN_OK;
 }

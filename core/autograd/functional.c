@@ -1,7 +1,8 @@
 /* Derivatives of whole functions, made of backward passes.
  *
- * Forward mode is two of them: the gradients g(u) = u J are linear in u, and their derivative by u along v
- * is J v, taken at ones: at zeros some formulas are not what they are elsewhere. Every operator that is differentiable twice has it so, and what is recorded of it is
+ * Forward mode is two of them: the gradients g(u) = u J are linear in u, and their derivative by u
+ * along v is J v. It is taken at ones, since at zeros some formulas are not what they are
+ * elsewhere. Every operator that is differentiable twice has it so, and what is recorded of it is
  * differentiable again. */
 #include "base/alloc.h"
 #include "core/autograd/engine.h"
@@ -19,18 +20,22 @@ static tn_tensor *or_zeros(tn_tensor *t, tn_tensor *like) {
     return t ? t : tn_zeros_like(like);
 }
 
+static tn_status check_tensors(const char *call, tn_tensor *const *tensors, uint64_t n,
+                               const char *argument) {
+    if (!tni_list_ok(tensors, n, call, argument))
+        return tni_failed();
+    for (uint64_t i = 0; i < n; i++)
+        if (!tni_is_tensor(tensors[i], call))
+            return tni_failed();
+    return TN_OK;
+}
+
 /* What is differentiated by: the inputs, and with create_graph with their history. */
 static tn_status take_inputs(const char *call, tn_tensor *const *inputs, uint64_t n,
                              bool create_graph, tn_tensor **out) {
+    TNI_TRY(check_tensors(call, inputs, n, "inputs"));
     for (uint64_t i = 0; i < n; i++) {
         tn_tensor *t = inputs[i];
-        if (!t && tn_error_status() != TN_OK)
-            return tn_error_status();
-        if (tni_not_tensor(t))
-            return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: input %llu is no tensor", call,
-                            (unsigned long long)i);
-        if (!tni_is_tensor(t, call))
-            return tni_failed();
         if (!tni_is_float(t->view.dtype))
             return tni_fail(TN_ERR_DTYPE,
                             "%s: input %llu is %s; derivatives are by floating dtypes, so let the "
@@ -89,15 +94,9 @@ static tn_status hand_out(tn_tensor **results, uint64_t n, bool create_graph, tn
 
 static tn_status check_tangents(tn_tensor *const *inputs, tn_tensor *const *tangents, uint64_t n) {
     static const char call[] = "tn_jvp";
+    TNI_TRY(check_tensors(call, tangents, n, "tangents"));
     for (uint64_t i = 0; i < n; i++) {
         const tn_tensor *x = inputs[i], *v = tangents[i];
-        if (!v && tn_error_status() != TN_OK)
-            return tn_error_status();
-        if (tni_not_tensor(v))
-            return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: tangent %llu is no tensor", call,
-                            (unsigned long long)i);
-        if (!tni_is_tensor(v, call))
-            return tni_failed();
         if (!tni_same_shape(x, v) || x->view.dtype != v->view.dtype || x->device != v->device)
             return tni_fail(TN_ERR_SHAPE,
                             "%s: tangent %llu is %s%s on %s, and input %llu %s%s on %s; they must "
@@ -133,13 +132,32 @@ static tn_status first_pass(const passes *p, uint64_t n_inputs, uint64_t n_outpu
     return tn_gradients(roots, p->u, n, p->x, n_inputs, true, true, true, p->g);
 }
 
+/* Gradients without a history are constant, which u J is not unless it is 0: what made them cannot
+ * be differentiated again. */
+static tn_status check_constant(tn_tensor *g, uint64_t i) {
+    double largest = 0;
+    if (!g || g->view.numel == 0)
+        return TN_OK;
+    TNI_TRY(tn_item(tn_norm(tn_reshape(g, TN_SHAPE(-1))), &largest));
+    if (largest == 0)
+        return TN_OK;
+    return tni_fail(
+        TN_ERR_UNSUPPORTED,
+        "tn_jvp: what gives the gradient of input %llu records nothing, so it is "
+        "differentiable once only (a tn_function whose backward runs without recording, "
+        "perhaps); tn_jacobian can do without",
+        (unsigned long long)i);
+}
+
 /* t = J v: the derivative of g by u along the tangents. */
 static tn_status second_pass(const passes *p, uint64_t n_inputs, uint64_t n_roots,
                              bool create_graph) {
     uint64_t n = 0;
     for (uint64_t i = 0; i < n_inputs; i++) {
-        if (!has_grad(p->g[i]))
+        if (!has_grad(p->g[i])) {
+            TNI_TRY(check_constant(p->g[i], i));
             continue;
+        }
         p->g[n] = p->g[i];
         p->v[n++] = p->v[i];
     }
@@ -213,22 +231,16 @@ static tn_tensor *shaped(tn_tensor *rows, const tn_tensor *y, const tn_tensor *x
     return tn_reshape(rows, tn_ints_of(sizes, n));
 }
 
-/* The derivatives of each element of y by each x, row by row. */
+/* The derivatives of each element of y by each x: rows[k * n + i] is that of element k by x[i]. */
 static tn_status rows_of(tn_tensor *y, tn_tensor *const *x, uint64_t n, bool create_graph,
                          tn_tensor **rows) {
-    uint64_t n_rows = (uint64_t)y->view.numel;
     tn_tensor *flat = tn_reshape(y, TN_SHAPE(-1));
-    for (uint64_t k = 0; k < n_rows; k++) {
-        tn_tensor *root = tn_select(flat, 0, (int64_t)k);
-        tn_tensor **row = rows + k; /* by x: rows[i * n_rows + k] */
-        tn_tensor *grads[16];
-        for (uint64_t i = 0; i < n; i += 16) {
-            uint64_t m = n - i < 16 ? n - i : 16;
-            TNI_TRY(tn_gradients(&root, NULL, 1, x + i, m, true, create_graph, true, grads));
-            for (uint64_t a = 0; a < m; a++)
-                if (!(row[(i + a) * n_rows] = or_zeros(grads[a], x[i + a])))
-                    return tni_failed();
-        }
+    for (int64_t k = 0; k < y->view.numel; k++, rows += n) {
+        tn_tensor *root = tn_select(flat, 0, k);
+        TNI_TRY(tn_gradients(&root, NULL, 1, x, n, true, create_graph, true, rows));
+        for (uint64_t i = 0; i < n; i++)
+            if (!(rows[i] = or_zeros(rows[i], x[i])))
+                return tni_failed();
     }
     return TN_OK;
 }
@@ -236,18 +248,18 @@ static tn_status rows_of(tn_tensor *y, tn_tensor *const *x, uint64_t n, bool cre
 /* dy / dx for each x, into out, in the scope. */
 static tn_status jacobian_of(tn_tensor *y, tn_tensor *const *x, uint64_t n, bool create_graph,
                              tn_tensor **out) {
-    uint64_t n_rows = (uint64_t)y->view.numel;
-    tn_tensor **rows = NULL;
-    tn_status status = TN_OK;
-    if (has_grad(y) && n_rows > 0) {
-        rows = tni_alloc(n * n_rows * sizeof *rows);
-        status =
-            rows ? rows_of(y, x, n, create_graph, rows) : tni_fail_memory("the rows of a Jacobian");
-    }
+    uint64_t n_rows = has_grad(y) ? (uint64_t)y->view.numel : 0;
+    tn_tensor **rows = tni_alloc((n + 1) * (n_rows + 1) * sizeof *rows);
+    if (!rows)
+        return tni_fail_memory("the rows of a Jacobian");
+    tn_tensor **column = rows + n * n_rows; /* of one x */
+    tn_status status = n_rows ? rows_of(y, x, n, create_graph, rows) : TN_OK;
     for (uint64_t i = 0; i < n && status == TN_OK; i++) {
-        tn_tensor *whole = rows ? tn_stack(rows + i * n_rows, n_rows, 0)
-                                : tn_zeros(TN_SHAPE((int64_t)n_rows, x[i]->view.numel),
-                                           y->view.dtype, tn_device_of(y));
+        for (uint64_t k = 0; k < n_rows; k++)
+            column[k] = rows[k * n + i];
+        tn_tensor *whole = n_rows ? tn_stack(column, n_rows, 0)
+                                  : tn_zeros(TN_SHAPE(y->view.numel, x[i]->view.numel),
+                                             y->view.dtype, tn_device_of(y));
         out[i] = shaped(whole, y, x[i]);
         status = out[i] ? TN_OK : tni_failed();
     }

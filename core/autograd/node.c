@@ -66,10 +66,11 @@ void tni_node_release(tni_node *node) {
         tn_tensor *t = s->tensor;
         if (!t)
             continue;
-        tni_saved was = *s;
-        *s = (tni_saved){.released = 1};
-        if (TNI_UNLIKELY(was.again))
-            tni_checkpoint_drop(was.checkpoint);
+        tni_checkpoint *checkpoint = TNI_UNLIKELY(s->again) ? s->checkpoint : NULL;
+        s->tensor = NULL;
+        s->released = 1;
+        if (TNI_UNLIKELY(checkpoint != NULL))
+            tni_checkpoint_drop(checkpoint);
         else
             tni_drop(t);
     }

@@ -1,7 +1,8 @@
-/* Autocast: arguments cast as the table says (`autocast`), above Autograd, so that casts have gradients.
+/* Autocast: arguments cast as the table says (`autocast`), above Autograd, so that casts have
+ * gradients.
  *
- * The operator, and what it is made of, then runs without the key: what reached it decides the dtype.
- * Operators without a policy pass, and those that they call are asked one by one. */
+ * The operator, and what it is made of, then runs without the key: what reached it decides the
+ * dtype. Operators without a policy pass, and those that they call are asked one by one. */
 #include "core/call/autocast.h"
 #include "base/alloc.h"
 #include "core/call/temps.h"

@@ -83,8 +83,8 @@ static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, 
     return state ? tni_random_bits_from(size, state, offset, dtype) : NULL;
 }
 
-/* Where the device's generator is, n_words before where it will be; or where it was, in a function that
- * runs again. */
+/* Where the device's generator is, n_words before where it will be; or where it was, in a function
+ * that runs again. */
 static tn_status take(tni_device *device, uint64_t n_words, uint64_t *out_seed,
                       uint64_t *out_offset) {
     tni_drawing *drawing = tni_drawing_now;

@@ -1,4 +1,5 @@
-/* Scaling of losses for f16 (Micikevicius et al., arXiv:1710.03740), as torch.amp.GradScaler does it. */
+/* Scaling of losses for f16 (Micikevicius et al., arXiv:1710.03740), as torch.amp.GradScaler does
+ * it. */
 #include "base/alloc.h"
 #include "core/call/temps.h"
 #include "core/call/wrap.h"
@@ -109,10 +110,13 @@ static tn_status check_grads(const char *call, const tn_optimizer *o) {
     return TN_OK;
 }
 
-/* One gradient unscaled; *sum, on its device, becomes NaN where it is not finite. */
-static tn_status unscale(tni_temps *temps, tn_tensor *grad, double by, tn_tensor **sum) {
-    if (!tni_own(temps, tni_mul_scalar_(grad, tn_float(by))))
-        return tni_failed();
+static tn_tensor *grad_of(const tn_optimizer *o, uint64_t i) {
+    tn_tensor *grad = tn_grad(o->params[i]);
+    return grad && grad->view.numel > 0 ? grad : NULL;
+}
+
+/* Adds 0, or NaN where a gradient is not finite, to *sum; on the device of the first. */
+static tn_status look(tni_temps *temps, tn_tensor *grad, tn_tensor **sum) {
     tn_tensor *zeros = tni_own(temps, tni_mul_scalar(grad, tn_float(0)));
     tn_tensor *here = tni_then(temps, tni_sum(zeros, TN_F32), zeros);
     if (here && *sum && here->device != (*sum)->device)
@@ -121,35 +125,43 @@ static tn_status unscale(tni_temps *temps, tn_tensor *grad, double by, tn_tensor
     return *sum ? TN_OK : tni_failed();
 }
 
-/* After an error the gradients are as they were, for another try. */
-static void scale_back(const tn_grad_scaler *s, const tn_optimizer *o, uint64_t n) {
-    tni_saved_error saved;
-    tni_error_save(&saved);
-    for (uint64_t i = 0; i < n; i++) {
-        tn_tensor *grad = tn_grad(o->params[i]);
-        if (grad && grad->view.numel > 0)
-            tni_drop(tni_mul_scalar_(grad, tn_float(s->factor)));
-    }
-    tni_error_restore(&saved);
-}
-
-static tn_status unscale_all(const tn_grad_scaler *s, const tn_optimizer *o, bool *out_finite) {
+static tn_status all_finite(const tn_optimizer *o, bool *out_finite) {
     tni_temps tmp = {0};
     tn_tensor *sum = NULL;
     tn_status status = TN_OK;
-    uint64_t n = 0;
-    for (; n < o->n && status == TN_OK; n++) {
-        tn_tensor *grad = tn_grad(o->params[n]);
-        if (grad && grad->view.numel > 0)
-            status = unscale(&tmp, grad, 1 / s->factor, &sum);
-    }
-    if (status != TN_OK)
-        scale_back(s, o, n - 1);
     double value = 0;
+    for (uint64_t i = 0; i < o->n && status == TN_OK; i++) {
+        tn_tensor *grad = grad_of(o, i);
+        status = grad ? look(&tmp, grad, &sum) : TN_OK;
+    }
     if (status == TN_OK && sum)
         status = tn_item(sum, &value);
     tni_temps_finish(&tmp);
     *out_finite = isfinite(value);
+    return status;
+}
+
+static tn_status multiply(tn_optimizer *o, uint64_t n, double by, uint64_t *out_n) {
+    for (*out_n = 0; *out_n < n; ++*out_n) {
+        tn_tensor *grad = grad_of(o, *out_n);
+        tn_tensor *done = grad ? tni_mul_scalar_(grad, tn_float(by)) : NULL;
+        if (grad && !done)
+            return tni_failed();
+        tni_drop_opt(done);
+    }
+    return TN_OK;
+}
+
+/* After an error the gradients are as they were, for another try. */
+static tn_status unscale(const tn_grad_scaler *s, tn_optimizer *o) {
+    uint64_t n;
+    tni_saved_error saved;
+    tn_status status = multiply(o, o->n, 1 / s->factor, &n);
+    if (status == TN_OK)
+        return TN_OK;
+    tni_error_save(&saved);
+    multiply(o, n, s->factor, &n);
+    tni_error_restore(&saved);
     return status;
 }
 
@@ -166,7 +178,9 @@ static tn_status unscale_once(tn_grad_scaler *s, tn_optimizer *o, const char *ca
         return tni_fail_memory("a scaler's list of optimizers");
     progress p = {.optimizer = o};
     bool before = tn_set_grad_enabled(false);
-    tn_status status = unscale_all(s, o, &p.finite);
+    tn_status status = all_finite(o, &p.finite);
+    if (status == TN_OK)
+        status = unscale(s, o);
     tn_set_grad_enabled(before);
     if (status != TN_OK)
         return status;

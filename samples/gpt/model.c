@@ -200,11 +200,11 @@ static tn_status run_part(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor
 
 /* Nothing is kept of what is inside: backward computes it again. */
 static tn_tensor *computed_again(const gpt *m, int64_t layer, tn_tensor *x) {
-    part *p = malloc(sizeof *p);
-    if (!p || !x) {
-        free(p);
+    part *p = x ? malloc(sizeof *p) : NULL;
+    if (x && !p)
+        tn_fail(TN_ERR_OUT_OF_MEMORY, "no memory for a block of the model");
+    if (!p)
         return NULL;
-    }
     *p = (part){m, layer};
     tn_tensor *y = NULL;
     return tn_checkpoint(run_part, p, free, &x, 1, &y, 1) == TN_OK ? y : NULL;

@@ -143,6 +143,45 @@ static void tangents_are_not_those_at_zero(void **state) {
     assert_true(item(t) == -INFINITY);
 }
 
+static tn_status save_and_double(tn_function_context *context, tn_tensor *const *inputs,
+                                 uint64_t n_inputs, tn_tensor **outputs, uint64_t n_outputs,
+                                 void *user) {
+    outputs[0] = tn_mul_scalar(inputs[0], tn_int(2));
+    return TN_OK;
+}
+
+static tn_status double_unseen(tn_function_context *context, tn_tensor *const *output_grads,
+                               uint64_t n_outputs, tn_tensor **grads, uint64_t n_inputs,
+                               void *user) {
+    TN_NO_GRAD;
+    grads[0] = tn_mul_scalar(output_grads[0], tn_int(2));
+    return TN_OK;
+}
+
+static tn_status once_only(tn_tensor *const *in, uint64_t n_in, tn_tensor **out, uint64_t n_out,
+                           void *user) {
+    static const tn_function doubling = {"DoubleBackward", save_and_double, double_unseen, NULL};
+    return tn_function_apply(&doubling, NULL, in, 1, out, 1);
+}
+
+static tn_status steps(tn_tensor *const *in, uint64_t n_in, tn_tensor **out, uint64_t n_out,
+                       void *user) {
+    out[0] = tn_floor(in[0]);
+    return TN_OK;
+}
+
+/* Two passes need derivatives of derivatives; where there are none that is an error and no 0. */
+static void what_is_differentiable_once_is_told(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = VALUES(TN_SHAPE(2), 1.5, 2.5), *y, *t, *j;
+    assert_int_equal(tn_jvp(once_only, NULL, &x, &x, 1, false, &y, &t, 1), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "input 0", "once only", "tn_jacobian");
+    assert_ok(tn_jacobian(once_only, NULL, &x, 1, false, &j));
+    assert_values(j, 2, 0, 0, 2);
+    assert_ok(tn_jvp(steps, NULL, &x, &x, 1, false, &y, &t, 1));
+    assert_values(t, 0, 0);
+}
+
 static tn_status fails(tn_tensor *const *in, uint64_t n_in, tn_tensor **out, uint64_t n_out,
                        void *user) {
     return user ? tn_fail(TN_ERR_UNSUPPORTED, "not today") : TN_OK;
@@ -205,10 +244,15 @@ static void every_allocation_fails_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(tangents_are_differences),     TEST(tangents_can_be_differentiated),
-        TEST(what_does_not_depend_is_zero), TEST(jacobians_have_both_shapes),
-        TEST(hessians_have_blocks),         TEST(tangents_are_not_those_at_zero),
-        TEST(wrong_calls_are_told),         TEST(every_allocation_fails_once),
+        TEST(tangents_are_differences),
+        TEST(tangents_can_be_differentiated),
+        TEST(what_does_not_depend_is_zero),
+        TEST(jacobians_have_both_shapes),
+        TEST(hessians_have_blocks),
+        TEST(tangents_are_not_those_at_zero),
+        TEST(what_is_differentiable_once_is_told),
+        TEST(wrong_calls_are_told),
+        TEST(every_allocation_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

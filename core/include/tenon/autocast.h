@@ -12,8 +12,9 @@
  *   widest   those of f32 and halves become the widest among them
  *
  * f64, integers and bool stay as they are; operators that the reference says nothing of, in-place
- * forms and forms with `out` compute in what they are given. Casts have gradients. Parameters are cast
- * anew in every call, and not kept: what is stored stays one tensor, of the dtype it was made in.
+ * forms and forms with `out` compute in what they are given. Casts have gradients. Parameters are
+ * cast anew in every call, and not kept: what is stored stays one tensor, of the dtype it was made
+ * in.
  *
  * For f16, whose smallest numbers many gradients are below, scale the loss: tn_grad_scaler in
  * tenon/optim.h. bf16 needs no scaling.
@@ -28,8 +29,8 @@ extern "C" {
 #endif
 
 /* Of the calling thread: on, with TN_F16 or TN_BF16, or off, with TN_DTYPE_NONE. Returns what held
- * before, as to be put back; with another dtype it changes nothing and sets TN_ERR_DTYPE. The backward
- * pass is not under it, forward functions of tn_function are. */
+ * before, as to be put back; with another dtype it changes nothing and sets TN_ERR_DTYPE. The
+ * backward pass is not under it, forward functions of tn_function are. */
 TN_API tn_dtype tn_set_autocast(tn_dtype dtype);
 TN_API tn_dtype tn_autocast(void);
 

@@ -134,19 +134,20 @@ TN_API tn_status tn_function_apply(const tn_function *function, void *user,
 
 /* ---- derivatives of whole functions ------------------------------------------------------ */
 
-/* A function of tensors: fills outputs[n_outputs] from inputs. What it makes belongs to a scope of its
- * caller. */
+/* A function of tensors: fills outputs[n_outputs] from inputs. What it makes belongs to a scope of
+ * its caller. */
 typedef tn_status (*tn_tensors_fn)(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                    uint64_t n_outputs, void *user);
 
 /* All take n inputs of floating dtypes, which are differentiated by, whether or not they require
- * gradients; fn gets tensors of their memory. Results belong to the scope. With create_graph they are
- * recorded, and lead to the inputs; without it they have no history. Where an output does not depend on an
- * input the derivative is 0. */
+ * gradients; fn gets tensors of their memory. Results belong to the scope. With create_graph they
+ * are recorded, and lead to the inputs; without it they have no history. Where an output does not
+ * depend on an input the derivative is 0. */
 
-/* Forward mode: out_tangents = J v, the derivatives of the outputs along the tangents, each like its
- * input; and the outputs. It is made of two backward passes (the derivative of u J by u), so what the
- * function is made of must be differentiable twice; in time it is about three passes. */
+/* Forward mode: out_tangents = J v, the derivatives of the outputs along the tangents, each like
+ * its input; and the outputs. It is made of two backward passes (the derivative of u J by u), so
+ * what the function is made of must be differentiable twice: an input's gradient of which nothing
+ * was recorded is TN_ERR_UNSUPPORTED, unless it is 0. */
 TN_API tn_status tn_jvp(tn_tensors_fn fn, void *user, tn_tensor *const *inputs,
                         tn_tensor *const *tangents, uint64_t n_inputs, bool create_graph,
                         tn_tensor **outputs, tn_tensor **out_tangents, uint64_t n_outputs);
@@ -157,7 +158,8 @@ TN_API tn_status tn_jacobian(tn_tensors_fn fn, void *user, tn_tensor *const *inp
                              uint64_t n_inputs, bool create_graph, tn_tensor **out);
 
 /* The Hessian of a function with one output of one element: out[i * n_inputs + j] has the second
- * derivatives by inputs i and j, of i's sizes, then j's. One backward pass for each element of each input. */
+ * derivatives by inputs i and j, of i's sizes, then j's. One backward pass for each element of each
+ * input. */
 TN_API tn_status tn_hessian(tn_tensors_fn fn, void *user, tn_tensor *const *inputs,
                             uint64_t n_inputs, bool create_graph, tn_tensor **out);
 
@@ -166,19 +168,20 @@ TN_API tn_status tn_hessian(tn_tensors_fn fn, void *user, tn_tensor *const *inpu
 /* Calls fn, in a scope of its own, recording as ever, but keeps nothing of what it makes except the
  * outputs: backward calls it again for what the gradients need. Memory for time: of a chain of such
  * parts only the inputs are kept, and one part at a time is whole (Chen et al., arXiv:1604.06174;
- * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit
- * (those of gradients but for the order in which they are summed).
+ * torch.utils.checkpoint, without reentrance). Gradients are the same to the last bit;
+ * derivatives of them are, but for the order in which they are summed.
  *
- * fn must do the same each time: it finds autocast as it was and draws the same random numbers (a mask of
- * dropout is the same), and what it reads besides, such as weights, must not have changed; where it saves
- * tensors of other shapes, or an input was written, backward fails with TN_ERR_STATE. It does not write its
- * inputs, nor ask for gradients of what it records; it may use tensors of the program that are no inputs.
- * It runs in the threads of backward, in several at once where several pass back through one graph.
- * Inputs may be TN_NONE. Inside of another checkpoint, and where nothing is recorded, it is a plain call.
- * Derivatives of derivatives keep what the second run recorded, while the graph lives.
+ * fn must do the same each time: it finds autocast as it was and draws the same random numbers (a
+ * mask of dropout is the same), and what it reads besides, such as weights, must not have changed;
+ * where it saves tensors of other shapes, or an input was written, backward fails with
+ * TN_ERR_STATE. It does not write its inputs, nor ask for gradients of what it records; it may use
+ * tensors of the program that are no inputs. It runs in the threads of backward, in several at once
+ * where several pass back through one graph. Inputs may be TN_NONE. Inside of another checkpoint,
+ * and where nothing is recorded, it is a plain call. Derivatives of derivatives keep what the
+ * second run recorded, while the graph lives.
  *
- * Outputs belong to the scope. `destroy` (may be NULL) is called with `user` once, when the graph is
- * gone, or at once where there is none. */
+ * Outputs belong to the scope. `destroy` (may be NULL) is called with `user` once, when the graph
+ * is gone, or at once where there is none. */
 TN_API tn_status tn_checkpoint(tn_tensors_fn fn, void *user, void (*destroy)(void *user),
                                tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                uint64_t n_outputs);

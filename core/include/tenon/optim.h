@@ -249,10 +249,10 @@ TN_API void tn_grad_scaler_destroy(tn_grad_scaler *scaler);
 
 /* loss times the factor, owned by the scope; recorded. A loss in f16 or bf16 is scaled in f32. */
 TN_API tn_tensor *tn_grad_scaler_scale(tn_grad_scaler *scaler, tn_tensor *loss);
-/* Divides the gradients of the optimizer's parameters by the factor, in place, and looks whether they
- * are finite, for which it waits for the device once. Once before each step, by tn_grad_scaler_step
- * where nobody did it before. After an error they are scaled as before. Gradients in f16, which would be below its numbers again, are
- * TN_ERR_DTYPE and none is changed: keep parameters in f32. */
+/* Looks whether the gradients of the optimizer's parameters are finite, for which it waits for the
+ * device once, and divides them by the factor, in place. Once before each step, by tn_grad_scaler_step
+ * where nobody did it before. After an error they are scaled as before. Gradients in f16, which would
+ * be below its numbers again, are TN_ERR_DTYPE: keep parameters in f32. */
 TN_API tn_status tn_grad_scaler_unscale_(tn_grad_scaler *scaler, tn_optimizer *optimizer);
 /* tn_optimizer_step, unless a gradient is not finite. *out_stepped (unless NULL) says which. */
 TN_API tn_status tn_grad_scaler_step(tn_grad_scaler *scaler, tn_optimizer *optimizer,
