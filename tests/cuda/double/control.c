@@ -189,7 +189,7 @@ void settings_read(void) {
     driver.settings.major = 9;
     driver.settings.memory = 256 << 20;
     driver.settings.n_sms = 4;
-    driver.settings.version = 13000;
+    driver.settings.version = CUDA_VERSION > 13000 ? CUDA_VERSION : 13000;
     const char *words = getenv("TENON_TEST_CUDA");
     driver.bad_words = words && !hear_words(words);
 }

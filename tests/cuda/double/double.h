@@ -8,7 +8,7 @@
  *   capability=9.0          of all devices
  *   memory=256M             of each, in bytes (K, M, G)
  *   sms=4                   streaming multiprocessors
- *   version=13000           of the driver
+ *   version=13000           of the driver; that of the headers where they are newer
  *   peers=0                 devices reach each other's memory (1, the rule) or do not
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
  *   kernels=off             launches are checked, kernels and calls of libraries are not run

@@ -132,15 +132,21 @@ static void streams(tc_contract *k) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-/* The outputs as they were placed. */
+static bool put(tc_scene *n, tn_memory memory, const tc_operand *tensor) {
+    return tc_must(n->k, TNP_TRANSFER_RANGE,
+                   n->s->memory->copy_from_host(n->s->device, n->stream, memory, 0, tensor->image,
+                                                0, tensor->bytes),
+                   "write of a captured call's tensor");
+}
+
+/* Inputs and outputs as the call has them. */
 static bool reset(tc_scene *n, tc_placed *p) {
     bool ok = true;
+    for (uint32_t i = 0; ok && i < p->call->record->n_args; i++)
+        if (p->cells[i].tag == TN_CELL_TENSOR)
+            ok = put(n, p->arg_views[i].memory, &p->call->args[i].tensor);
     for (uint32_t i = 0; ok && i < p->call->record->n_outs; i++)
-        ok = tc_must(n->k, TNP_TRANSFER_RANGE,
-                     n->s->memory->copy_from_host(n->s->device, n->stream, p->out_views[i].memory,
-                                                  0, p->call->outs[i].tensor.image, 0,
-                                                  p->call->outs[i].tensor.bytes),
-                     "write of an output");
+        ok = put(n, p->out_views[i].memory, &p->call->outs[i].tensor);
     return ok;
 }
 
@@ -167,18 +173,30 @@ static void check_result(tc_scene *n, tc_placed *p, int round) {
                   v.message);
 }
 
-/* One record's call, captured, and launched three times. */
-static void one_kernel(tc_scene *n, const char *line, tc_placed *p) {
-    tc_contract *k = n->k;
+/* The call of a line, with other data for each `turn`. */
+static tc_invocation *read_call(tc_contract *k, const char *line, int turn) {
     tc_case c;
-    char why[TC_MESSAGE];
+    char why[TC_MESSAGE] = "no memory";
     tc_invocation *call = tc_arena_array(&k->arena, 1, sizeof *call);
-    if (!call || !tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &k->arena, call, why) ||
-        !tc_invocation_fill(call, call->seed, why)) {
-        TC_CASE_ERROR(k->out, "%s: %s", line, call ? why : "no memory");
-        return;
+    if (!call || !tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &k->arena, call, why)) {
+        TC_CASE_ERROR(k->out, "%s: %s", line, why);
+        return NULL;
     }
-    if (call->in_place >= 0 || !tc_place_call(n->s, n->stream, call, p, k->out) ||
+    uint64_t surroundings = call->seed;
+    call->seed += 0x1000003 * (uint64_t)turn;
+    if (!tc_invocation_fill(call, surroundings, why)) {
+        TC_CASE_ERROR(k->out, "%s: %s", line, why);
+        return NULL;
+    }
+    return call;
+}
+
+/* One record's call, captured, and launched four times: what it reads is what is there then. */
+static void one_kernel(tc_scene *n, const char *line, tc_placed *p) {
+    enum { LAUNCHES = 4 };
+    tc_contract *k = n->k;
+    tc_invocation *call = read_call(k, line, 0);
+    if (!call || call->in_place >= 0 || !tc_place_call(n->s, n->stream, call, p, k->out) ||
         !tc_stream_sync(k, n->stream) || !tc_scene_begin(n))
         return;
     tn_status status = tc_call_placed(p);
@@ -190,9 +208,13 @@ static void one_kernel(tc_scene *n, const char *line, tc_placed *p) {
         !tc_stream_sync(k, n->stream))
         return;
     check_untouched(n, p);
-    for (int round = 0; round < 3 && !tc_failed(k); round++)
-        if (reset(n, p) && tc_scene_launch(n, n->graph, n->stream) && tc_stream_sync(k, n->stream))
+    for (int round = 0; round < LAUNCHES && !tc_failed(k); round++) {
+        if (round >= 2 && call->scalar < 0) /* a cell's value is the call's own */
+            p->call = read_call(k, line, round);
+        if (p->call && reset(n, p) && tc_scene_launch(n, n->graph, n->stream) &&
+            tc_stream_sync(k, n->stream))
             check_result(n, p, round);
+    }
     n->ext->destroy(n->graph);
     n->graph = NULL;
 }
@@ -204,10 +226,11 @@ static void kernels(tc_contract *k) {
     const tn_plugin *p = k->subject->plugin;
     tc_reached *reached = tc_reach_records(k, TC_SMOKE, NULL);
     for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++) {
-        tc_placed placed = {.subject = n.s};
-        if (reached[i].lines[0])
-            one_kernel(&n, reached[i].lines[0], &placed);
-        tc_unplace(&placed);
+        for (int j = 0; j < TC_REACHING && reached[i].lines[j] && !tc_failed(k); j++) {
+            tc_placed placed = {.subject = n.s};
+            one_kernel(&n, reached[i].lines[j], &placed);
+            tc_unplace(&placed);
+        }
     }
     tc_scene_finish(&n);
 }
