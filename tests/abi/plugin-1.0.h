@@ -58,7 +58,7 @@
  * errno means nothing.
  * Nothing is written to standard output: what a plugin has to say goes to host->log_message. The
  * process may end without shutdown: then threads of the plugin may run while its static objects are
- * destroyed, and must bear it.
+ * destroyed, and must bear it. A forked child may end so, too, whatever the plugin says of forks.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object; what queues
@@ -420,8 +420,8 @@ typedef struct tn_stream_ops {
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
      * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph counting
-     * as one, and for 512 waits and records beside them, whatever other streams hold; when it is
-     * full, queueing anything may wait until there is room again.
+     * as one, and beside them for 512 waits and records, taken together, whatever other streams
+     * hold; when it is full, queueing anything may wait until there is room again.
      * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
@@ -459,8 +459,9 @@ typedef struct tn_event_ops {
     void (*destroy)(tn_event_impl *event);
 
     /* Records the present end of `stream`, which is of the event's device; what was recorded before
-     * is forgotten. The event is complete when the work before that point is done. Of two threads
-     * that record it at once either is the last. [any-thread] [device open] [required] */
+     * is forgotten, unless the call fails. The event is complete when the work before that point is
+     * done, which is also when a clock is read for it. Of two threads that record it at once either
+     * is the last. [any-thread] [device open] [required] */
     tn_status (*record)(tn_event_impl *event, tn_stream_impl *stream);
 
     /* Makes work queued on `stream` from now on wait for what the event recorded last; the stream
@@ -472,8 +473,8 @@ typedef struct tn_event_ops {
      * the stream, here and in synchronize. Never blocks. [any-thread] [device open] [required] */
     tn_status (*query)(tn_event_impl *event);
 
-    /* Waits until the event is complete; recorded again meanwhile, for either point. [any-thread]
-     * [device open] [required] */
+    /* Waits until the event is complete; recorded again meanwhile, for any of these points, and not
+     * longer than for the latest at the time of the call. [any-thread] [device open] [required] */
     tn_status (*synchronize)(tn_event_impl *event);
 
     /* Device time in nanoseconds between the points that two events of one device recorded, both
@@ -515,15 +516,15 @@ typedef struct tn_call {
 #define TN_KERNEL_STRIDED UINT64_C(1)
 /* inputs with strides of zero */
 #define TN_KERNEL_BROADCAST UINT64_C(2)
-/* an output may be exactly an input (same view), whichever has its dtype and sizes, or several that
- * are all that view; it shares memory with no other */
+/* an output may be exactly an input (same view), whichever argument of its dtype and sizes that is,
+ * or several that are all that view; it shares memory with no other */
 #define TN_KERNEL_IN_PLACE UINT64_C(4)
 /* tensors of an extent, 1 + sum of (size - 1) * stride, of 2^31 elements or more */
 #define TN_KERNEL_INDEX64 UINT64_C(8)
 /* pointwise: at most one Tensor argument may arrive as I64, F64 or BOOL cell instead of a tensor */
 #define TN_KERNEL_SCALARS UINT64_C(16)
 /* the same call (sizes, strides, attributes, bytes of the inputs; tensors that begin at the device's
- * alignment) gives the same bits, every time, on any number of host threads */
+ * alignment) gives the same bits, every time, whichever host thread makes it, and several at once */
 #define TN_KERNEL_DETERMINISTIC UINT64_C(32)
 
 enum { TN_KERNEL_MAX_TYPES = 8 };

@@ -350,7 +350,24 @@ static void life_unload_threads(tc_contract *k) {
 
 /* ---- the end without shutdown ------------------------------------------------------------ */
 
-/* Two streams with work that is not done, and a thread in a kernel: exit, as programs end. */
+/* Two streams with work that is not done. */
+static void queue_much(tc_contract *k, tc_subject *s) {
+    tc_subject *was = k->subject;
+    k->subject = s;
+    tc_work work;
+    tc_buffer b;
+    tn_stream_impl *stream = NULL;
+    if (tc_work_create(k, s, &work) && tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b) &&
+        (!s->ops->streams || tc_stream_create(k, s, 0, &stream))) {
+        tc_work_hold(k, &work, s->stream, 0.3);
+        tc_work_hold(k, &work, stream, 0.3);
+        for (int i = 0; i < 100; i++)
+            tc_buffer_fill(k, &b, stream, i);
+    }
+    k->subject = was;
+}
+
+/* That, and a thread in a kernel: exit, as programs end. */
 static void exit_at_work(void *context) {
     static laborer one;
     tc_contract *k = context;
@@ -360,19 +377,7 @@ static void exit_at_work(void *context) {
         return;
     prepare(&one, k, &s, &over);
     multiply(&one);
-    tc_subject *was = k->subject;
-    k->subject = &s;
-    tc_work work;
-    tc_buffer b;
-    tn_stream_impl *stream = NULL;
-    if (tc_work_create(k, &s, &work) && tc_buffer_create(k, &s, TN_SPACE_DEVICE, 5000, &b) &&
-        (!s.ops->streams || tc_stream_create(k, &s, 0, &stream))) {
-        tc_work_hold(k, &work, s.stream, 0.3);
-        tc_work_hold(k, &work, stream, 0.3);
-        for (int i = 0; i < 100; i++)
-            tc_buffer_fill(k, &b, stream, i);
-    }
-    k->subject = was;
+    queue_much(k, &s);
     if (!tc_failed(k))
         exit(0);
 }
@@ -382,6 +387,32 @@ static void life_exit(tc_contract *k) {
              "when the process ended without shutdown, with work in its queues");
 }
 
+static void just_exit(void *context) {
+    (void)context;
+    exit(0);
+}
+
+/* A child that wants nothing of the device, as of fork and a failed exec. */
+static void exit_of_a_child(void *context) {
+    tc_contract *k = context;
+    tc_subject s;
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "loaded"))
+        return;
+    queue_much(k, &s);
+    if (!tc_failed(k))
+        in_child(k, &s, just_exit, NULL, TNP_EXIT_WITHOUT_SHUTDOWN,
+                 "when a forked child exited, with work in the parent's queues");
+    if (!tc_failed(k))
+        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_EXIT_WITHOUT_SHUTDOWN,
+                           "in the parent of a child that exited", NULL);
+    tc_subject_close(&s);
+}
+
+static void life_exit_child(tc_contract *k) {
+    in_child(k, NULL, exit_of_a_child, k, TNP_EXIT_WITHOUT_SHUTDOWN,
+             "when a process had a child that exited");
+}
+
 const tc_contract_row tc_fork_rows[] = {
     {"life-fork", "", TC_STANDARD, life_fork},
     {"life-fork-two-hosts", "", TC_STANDARD, life_fork_two_hosts},
@@ -389,5 +420,6 @@ const tc_contract_row tc_fork_rows[] = {
     {"life-unload", "", TC_STANDARD, life_unload},
     {"life-unload-threads", "", TC_SMOKE, life_unload_threads},
     {"life-exit", "", TC_SMOKE, life_exit},
+    {"life-exit-child", "", TC_STANDARD, life_exit_child},
     {0},
 };
