@@ -207,6 +207,9 @@ static void lines_that_are_no_calls_are_refused_with_a_reason(void **state) {
         {"kernel/exp T=f32 self=[3] out=[3]/[0]", "places of their own"},
         {"kernel/fill T=f32 value=1", "out=SHAPE"},
         {"kernel/exp T=f32 self=[3] in-place=other", "no such tensor"},
+        {"kernel/exp T=f32 self=[3] shared=self", "no other argument has its dtype and sizes"},
+        {"kernel/bmm T=f32 self=[1,2,3] mat2=[1,3,2] shared=self", "no other argument has"},
+        {"kernel/sub T=f32 self=[3] other=[3] alpha=1 shared=none", "no such tensor"},
         {"kernel/exp T=f32 self=[3] data=good", "exact, random"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

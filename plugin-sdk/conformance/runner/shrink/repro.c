@@ -49,7 +49,8 @@ static void make_dense(tc_invocation *call) {
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         call->outs[k].tensor.shape =
             tc_dense(call->outs[k].tensor.shape.rank, call->outs[k].tensor.shape.sizes);
-    call->in_place = call->scalar = -1;
+    call->in_place = call->shared = call->scalar = -1;
+    call->sharing = 0;
 }
 
 static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
@@ -252,7 +253,7 @@ static void put_call(FILE *out, const tc_invocation *call, int n) {
             fputs("{0}", out);
         else
             put_cell(out, call, a, name);
-        fputs("},\n", out);
+        fprintf(out, ", %u},\n", tc_owner(call, a));
     }
     fprintf(out, "%s};\nstatic const tensor call%d_outs[] = {\n", record->n_args ? "" : "    {0}\n",
             n);

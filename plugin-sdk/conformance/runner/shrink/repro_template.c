@@ -23,6 +23,7 @@ typedef struct tensor {
 typedef struct argument {
     const tensor *tensor;
     tn_cell cell;
+    int owner; /* the argument whose view it is, mostly itself */
 } argument;
 
 typedef struct one_call {
@@ -340,7 +341,8 @@ static int check(const one_call *c, placed *args, placed *outs, tn_status status
         n_wrong += c->checked ? check_values(&outs[k]) : check_same(&outs[k], k);
     for (int a = 0; a < N_ARGS; a++)
         if (args[a].tensor)
-            n_wrong += check_bytes(&args[a], a == c->in_place);
+            n_wrong += check_bytes(&args[a], c->in_place >= 0 &&
+                                                 c->args[a].owner == c->args[c->in_place].owner);
     for (int k = 0; k < N_OUTS; k++)
         if (k > 0 || c->in_place < 0)
             n_wrong += check_bytes(&outs[k], true);
@@ -415,9 +417,13 @@ static int run(const one_call *c) {
         cells[a] = c->args[a].cell;
         if (!c->args[a].tensor)
             continue;
-        place(&args[a], c->args[a].tensor);
+        if (c->args[a].owner == a)
+            place(&args[a], c->args[a].tensor);
         cells[a] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &args[a].view};
     }
+    for (int a = 0; a < N_ARGS; a++)
+        if (c->args[a].owner != a)
+            args[a] = args[c->args[a].owner];
     for (int k = 0; k < N_OUTS; k++) {
         if (k > 0 || c->in_place < 0)
             place(&outs[k], &c->outs[k]);
@@ -451,7 +457,8 @@ static int run(const one_call *c) {
     for (int i = 0; i < N_ARGS + N_OUTS; i++) {
         placed *p = i < N_ARGS ? &args[i] : &outs[i - N_ARGS];
         free(p->after);
-        if (p->tensor && !(i == N_ARGS && c->in_place >= 0))
+        if (p->tensor && !(i == N_ARGS && c->in_place >= 0) &&
+            !(i < N_ARGS && c->args[i].owner != i))
             ops->memory->dealloc(device, TN_SPACE_DEVICE, p->view.memory);
     }
     if (call.workspace)

@@ -195,6 +195,29 @@ static void events_held(tc_contract *k) {
         each_pair(k, wait_at_once);
 }
 
+/* For longer than who polls another device's word has patience: what waits ends behind it. */
+static void wait_for_long(tc_contract *k, pair *p) {
+    tc_work work;
+    tn_event_impl *event;
+    const tn_event_ops *events = p->a->ops->events;
+    if (!tc_work_create(k, p->a, &work) || !tc_event_create(k, p->a, 0, &event) ||
+        !tc_work_hold(k, &work, p->a->stream, 1.5) ||
+        !tc_must(k, TNP_EVENT_RECORD, events->record(event, p->a->stream), "record") ||
+        !tc_must(k, TNP_EVENT_WAIT, events->wait(p->b->stream, event),
+                 "wait for an event of another device") ||
+        !tc_must(k, TNP_EVENT_WAIT, tc_subject_sync(p->b), "synchronize"))
+        return;
+    if (events->query(event) == TN_NOT_READY)
+        TC_BROKEN(k, TNP_EVENT_WAIT,
+                  "a stream that waits for an event of another device went on before that was "
+                  "passed");
+}
+
+static void events_long(tc_contract *k) {
+    if (tc_has_streams(k))
+        each_pair(k, wait_for_long);
+}
+
 /* Their clocks have nothing in common. */
 static void time_between(tc_contract *k, pair *p) {
     tn_event_impl *start, *end;
@@ -265,6 +288,7 @@ const tc_contract_row tc_device_rows[] = {
     {"device-pinned", "", TC_SMOKE, pinned_of_another},
     {"device-events", "", TC_SMOKE, events},
     {"device-events-held", "", TC_SMOKE, events_held},
+    {"device-events-long", "", TC_STANDARD, events_long},
     {"device-elapsed", "", TC_SMOKE, elapsed},
     {0},
 };

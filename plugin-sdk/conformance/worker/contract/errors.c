@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* A call with one index out of range, and the same call as it should be. */
 typedef struct scene {
@@ -361,6 +362,45 @@ static void of_each(tc_contract *k) {
     tc_unplace(&placed[1]);
 }
 
+/* Of many streams some have an error, and the others none. */
+static void of_some(tc_contract *k) {
+    enum { STREAMS = 41 };
+    scene n;
+    tn_stream_impl *streams[STREAMS];
+    tc_placed placed[STREAMS] = {0};
+    bool ok = set_up(k, &n);
+    for (int i = 0; i < STREAMS && ok; i++) {
+        ok = tc_stream_create(k, n.s, 0, &streams[i]);
+        n.stream = streams[i];
+        ok = ok && queue(&n, i % 3 == 1 ? &n.bad : &n.good, &placed[i]);
+    }
+    for (int j = 0; j < STREAMS && ok; j++) {
+        int i = j * 17 % STREAMS; /* in another order */
+        n.stream = streams[i];
+        ok = i % 3 == 1 ? reported(&n, i % 2)
+                        : tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, i % 2),
+                                  "asking one of many streams, of which others had an error");
+    }
+    tc_subject_sync(k->subject);
+    for (int i = 0; i < STREAMS; i++)
+        tc_unplace(&placed[i]);
+}
+
+/* Nobody asks for a while, in which there is nothing to do. */
+static void rested(tc_contract *k) {
+    static const struct timespec rest = {1, 500000000};
+    scene n;
+    tc_placed bad = {0};
+    if (set_up(k, &n) && queue(&n, &n.bad, &bad)) {
+        nanosleep(&rest, NULL);
+        if (reported(&n, false))
+            tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, false),
+                    "synchronize after an old error was reported");
+    }
+    tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
@@ -369,6 +409,8 @@ const tc_contract_row tc_error_rows[] = {
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
     {"error-of-each", "", TC_SMOKE, of_each},
+    {"error-of-some", "", TC_SMOKE, of_some},
+    {"error-rested", "", TC_STANDARD, rested},
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
     {"capture-error-kept", "by=end", TC_SMOKE, kept},

@@ -207,6 +207,65 @@ static void two_waiters(tc_contract *k) {
         }
 }
 
+/* One stream waits for many others in a row; the latest stands at another place in it each time. */
+static void many_waits(tc_contract *k) {
+    enum { STREAMS = 40, ROUNDS = 4, PIECE = 1000 };
+    scene n;
+    tn_stream_impl *streams[STREAMS];
+    tn_event_impl *events[STREAMS];
+    bool ok = set_up(k, &n, 0);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, n.s, 0, &streams[i]) && tc_event_create(k, n.s, 0, &events[i]);
+    for (int round = 0; round < ROUNDS && ok; round++) {
+        int latest = STREAMS - 1 - round * (STREAMS - 1) / (ROUNDS - 1);
+        for (int i = 0; i < STREAMS && ok; i++) {
+            ok = (i != latest || tc_work_hold(k, &n.work, streams[i], 0.2)) &&
+                 tc_must(k, TNP_TRANSFER_ORDER,
+                         n.s->memory->fill(n.s->device, streams[i], n.b.memory, (uint64_t)i * PIECE,
+                                           (uint8_t)(i + round), PIECE),
+                         "fill") &&
+                 record(&n, events[i], streams[i]);
+            memset(n.b.model + i * PIECE, i + round, PIECE);
+        }
+        for (int i = 0; i < STREAMS && ok; i++)
+            ok = wait(&n, n.other, events[i]);
+        ok = ok && tc_buffer_check(k, &n.b, n.other, TNP_EVENT_WAIT,
+                                   "what streams wrote that one waits for, all of them in a row");
+    }
+}
+
+/* A stream waits for what the event recorded last, not for what it will record: if it did, these two
+ * would wait for each other. of=: where the event was by then. */
+static void wait_taken(tc_contract *k) {
+    enum { SECONDS = 10 };
+    scene n;
+    tn_event_impl *back = NULL;
+    bool passed = strcmp(tc_contract_word(k, "of"), "passed") == 0;
+    if (!set_up(k, &n, 0) || !tc_event_create(k, n.s, 0, &back))
+        return;
+    for (int i = 0; i < 4 && !tc_failed(k); i++) {
+        bool ok = (passed || tc_work_hold(k, &n.work, n.slow, 0.05)) &&
+                  record(&n, n.event, n.slow) && (!passed || tc_stream_sync(k, n.slow)) &&
+                  tc_work_hold(k, &n.work, n.other, 0.05) && wait(&n, n.other, n.event) &&
+                  tc_buffer_fill(k, &n.b, n.other, 0x15 + i) && record(&n, back, n.other) &&
+                  wait(&n, n.slow, back) && record(&n, n.event, n.slow);
+        tn_status status = TN_NOT_READY;
+        for (double end = tc_now() + SECONDS; ok && status == TN_NOT_READY && tc_now() < end;)
+            status = n.events->query(back);
+        if (!ok)
+            return;
+        if (status == TN_NOT_READY)
+            TC_BROKEN(k, TNP_EVENT_WAIT,
+                      "a stream that waits for an event goes on waiting when the event is recorded "
+                      "again, behind that stream's own work: neither ends within %d s",
+                      SECONDS);
+        else
+            tc_buffer_check(
+                k, &n.b, n.slow, TNP_EVENT_WAIT,
+                "what a stream wrote that waited for an event which was recorded again");
+    }
+}
+
 /* A stream that is destroyed while it waits: its work still comes after what it waits for. */
 static void destroyed_waiter(tc_contract *k) {
     scene n;
@@ -499,6 +558,9 @@ const tc_contract_row tc_event_rows[] = {
     {"event-chain", "", TC_SMOKE, chain},
     {"event-record-again", "", TC_SMOKE, record_again},
     {"event-two-waiters", "", TC_SMOKE, two_waiters},
+    {"event-many-waits", "", TC_SMOKE, many_waits},
+    {"event-wait-taken", "of=passed", TC_SMOKE, wait_taken},
+    {"event-wait-taken", "of=pending", TC_SMOKE, wait_taken},
     {"event-destroyed-waiter", "", TC_SMOKE, destroyed_waiter},
     {"event-query-at-once", "", TC_SMOKE, query_at_once},
     {"event-wait-at-once", "", TC_SMOKE, wait_at_once},

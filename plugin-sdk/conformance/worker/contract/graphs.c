@@ -314,6 +314,30 @@ static void refuses(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* What an event recorded last stands, where a later record of it is refused. */
+static void refuses_record(tc_contract *k) {
+    tc_scene n;
+    tc_work work;
+    tn_event_impl *event = NULL;
+    if (!tc_scene_set_up(k, &n) || !tc_work_create(k, n.s, &work) ||
+        !tc_event_create(k, n.s, 0, &event))
+        return;
+    const tn_event_ops *events = n.s->ops->events;
+    for (int i = 0; i < 3 && !tc_failed(k); i++) {
+        if (!tc_work_hold(k, &work, n.other, 0.1) || !tc_buffer_fill(k, &n.a, n.other, 0x51 + i) ||
+            !tc_must(k, TNP_EVENT_RECORD, events->record(event, n.other), "record") ||
+            !tc_scene_begin(&n))
+            break;
+        refused(&n, events->record(event, n.stream), "record on a stream that captures");
+        n.ext->abandon(n.stream);
+        if (tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event),
+                    "synchronize of an event of which a later record was refused"))
+            tc_buffer_check(k, &n.a, n.stream, TNP_CAPTURE_REFUSES,
+                            "what was queued before an event of which a later record was refused");
+    }
+    tc_scene_finish(&n);
+}
+
 /* ---- the end of captures and graphs ------------------------------------------------------ */
 
 static void abandon(tc_contract *k) {
@@ -376,9 +400,15 @@ static void destroy(tc_contract *k) {
 }
 
 const tc_contract_row tc_graph_rows[] = {
-    {"capture-records", "", TC_SMOKE, records}, {"capture-nothing", "", TC_SMOKE, nothing},
-    {"capture-replay", "", TC_SMOKE, replay},   {"capture-many", "", TC_SMOKE, many},
-    {"capture-streams", "", TC_SMOKE, streams}, {"capture-kernels", "", TC_SMOKE, kernels},
-    {"capture-refuses", "", TC_SMOKE, refuses}, {"capture-abandon", "", TC_SMOKE, abandon},
-    {"capture-destroy", "", TC_SMOKE, destroy}, {0},
+    {"capture-records", "", TC_SMOKE, records},
+    {"capture-nothing", "", TC_SMOKE, nothing},
+    {"capture-replay", "", TC_SMOKE, replay},
+    {"capture-many", "", TC_SMOKE, many},
+    {"capture-streams", "", TC_SMOKE, streams},
+    {"capture-kernels", "", TC_SMOKE, kernels},
+    {"capture-refuses-record", "", TC_SMOKE, refuses_record},
+    {"capture-refuses", "", TC_SMOKE, refuses},
+    {"capture-abandon", "", TC_SMOKE, abandon},
+    {"capture-destroy", "", TC_SMOKE, destroy},
+    {0},
 };

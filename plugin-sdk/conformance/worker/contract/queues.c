@@ -1,6 +1,6 @@
 /* What a queue has room for: hundreds of commands behind a mark without a wait of the caller, and
  * thousands in their order, however long the caller waits. */
-#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
@@ -19,6 +19,8 @@ typedef struct scene {
     const char *what;
     tc_invocation call; /* of what=kernel */
     tc_placed placed;
+    const tn_ext_capture *ext; /* of what=launch */
+    tn_graph_impl *graph;
 } scene;
 
 static bool set_up(tc_contract *k, scene *n) {
@@ -39,12 +41,42 @@ static bool set_up_kernel(scene *n) {
     return tc_place_call(n->s, n->queue, &n->call, &n->placed, n->k->out);
 }
 
+/* A launch counts as one command, however many it runs. */
+static bool set_up_graph(scene *n) {
+    enum { COMMANDS = 24 };
+    tc_contract *k = n->k;
+    n->ext = tc_capture_extension(k);
+    bool ok = n->ext && tc_capture_begin(k, n->ext, n->queue);
+    for (int i = 0; ok && i < COMMANDS; i++) {
+        ok = tc_must(k, TNP_CAPTURE_RECORDS,
+                     n->s->memory->fill(n->s->device, n->queue, n->b.memory, (uint64_t)i * STEP,
+                                        (uint8_t)(i + 1), SPAN),
+                     "fill on a stream that captures");
+        memset(n->b.model + i * STEP, i + 1, SPAN);
+    }
+    return ok && tc_capture_end(k, n->ext, n->queue, &n->graph);
+}
+
+static bool set_up_commands(scene *n) {
+    return strcmp(n->what, "kernel") == 0   ? set_up_kernel(n)
+           : strcmp(n->what, "launch") == 0 ? set_up_graph(n)
+                                            : true;
+}
+
+static void tear_down(scene *n) {
+    if (n->graph)
+        n->ext->destroy(n->graph);
+    tc_unplace(&n->placed);
+}
+
 /* Command i of many: each writes over a part of what the one before has written. */
 static tn_status queue_one(scene *n, int i) {
     const tn_memory_ops *m = n->s->memory;
     uint64_t at = (uint64_t)i * STEP;
     if (strcmp(n->what, "kernel") == 0)
         return tc_call_placed(&n->placed);
+    if (strcmp(n->what, "launch") == 0)
+        return n->ext->launch(n->graph, n->queue);
     if (strcmp(n->what, "marks") == 0) { /* beside each command a record or a wait */
         const tn_event_ops *events = n->s->ops->events;
         tn_status status =
@@ -100,9 +132,8 @@ static void room(tc_contract *k) {
     scene n;
     double took = 0, seconds = 0;
     bool held = false;
-    if (!set_up(k, &n) || (strcmp(n.what, "kernel") == 0 && !set_up_kernel(&n)) ||
-        !queue_behind(&n, ROOM, 0, &took, &held)) {
-        tc_unplace(&n.placed);
+    if (!set_up(k, &n) || !set_up_commands(&n) || !queue_behind(&n, ROOM, 0, &took, &held)) {
+        tear_down(&n);
         return;
     }
     held = false;
@@ -119,7 +150,7 @@ static void room(tc_contract *k) {
                   ROOM, n.what, took);
     if (!tc_failed(k))
         check(&n, TNP_STREAM_ROOM, "what hundreds of commands behind a mark wrote");
-    tc_unplace(&n.placed);
+    tear_down(&n);
 }
 
 /* Each of some streams has room of its own. */
@@ -176,6 +207,7 @@ const tc_contract_row tc_queue_rows[] = {
     {"queue-room", "what=read", TC_SMOKE, room},
     {"queue-room", "what=kernel", TC_SMOKE, room},
     {"queue-room", "what=marks", TC_SMOKE, room},
+    {"queue-room", "what=launch", TC_SMOKE, room},
     {"queue-room-of-each", "", TC_SMOKE, room_of_each},
     {"queue-deep", "what=fill", TC_STANDARD, deep},
     {"queue-deep", "what=copy", TC_STANDARD, deep},

@@ -29,8 +29,9 @@ typedef struct tc_drawn {
 /* For each record; seeded by the case. */
 tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
-/* The case record-queues. */
+/* The cases record-queues and record-arguments. */
 void tc_record_queues(tc_contract *k);
+void tc_record_arguments(tc_contract *k);
 
 /* Does the device run it, and the core know it? */
 bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel);

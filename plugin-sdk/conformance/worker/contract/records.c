@@ -212,6 +212,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-reached", "", TC_STANDARD, reached},
     {"record-supports", "", TC_SMOKE, supports},
     {"record-queues", "", TC_STANDARD, tc_record_queues},
+    {"record-arguments", "", TC_STANDARD, tc_record_arguments},
     {"record-tables", "when=again", TC_SMOKE, unchanged},
     {0},
 };

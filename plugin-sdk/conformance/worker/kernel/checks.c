@@ -66,7 +66,9 @@ void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_v
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (result->args[a])
             check_bytes(call, call->record->args[a].name, &call->args[a].tensor, result->args[a],
-                        call->in_place != (int32_t)a, out);
+                        call->in_place < 0 ||
+                            tc_owner(call, (uint32_t)call->in_place) != tc_owner(call, a),
+                        out);
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         char name[24];
         snprintf(name, sizeof name, "output %u", k);

@@ -19,12 +19,38 @@ static bool set_up_failed(tc_verdict *verdict, tn_requirement requirement, const
     return tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
 }
 
+/* What lies on the shelf, if there is enough. */
+static tn_status take(tc_placed *p, uint64_t bytes, tn_memory *out) {
+    tc_subject *s = p->subject;
+    void *host = NULL;
+    uint32_t n = p->n_memory;
+    if (!p->shelf)
+        return tc_alloc(s, TN_SPACE_DEVICE, bytes, out, &host);
+    if (p->shelf->room[n] < bytes) {
+        if (p->shelf->room[n])
+            s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->shelf->memory[n]);
+        p->shelf->room[n] = 0;
+        tn_status status = tc_alloc(s, TN_SPACE_DEVICE, bytes, &p->shelf->memory[n], &host);
+        if (status != TN_OK)
+            return status;
+        p->shelf->room[n] = bytes;
+    }
+    *out = p->shelf->memory[n];
+    return TN_OK;
+}
+
+void tc_shelf_clear(tc_shelf *shelf, tc_subject *s) {
+    for (int i = 0; i < TC_MAX_ARGS + TC_MAX_OUTS; i++)
+        if (shelf->room[i])
+            s->memory->dealloc(s->device, TN_SPACE_DEVICE, shelf->memory[i]);
+    *shelf = (tc_shelf){0};
+}
+
 static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
                          tc_verdict *verdict) {
     tc_subject *s = p->subject;
-    void *host = NULL;
     tn_memory memory = 0;
-    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, o->bytes, &memory, &host);
+    tn_status status = take(p, o->bytes, &memory);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
@@ -42,11 +68,13 @@ static bool place_args(tc_placed *p, tc_verdict *verdict) {
         const tc_value *v = &call->args[a];
         if (v->none || arg->kind != TC_ARG_TENSOR || call->scalar == (int32_t)a)
             p->cells[a] = tc_value_cell(call, a);
-        else if (place_tensor(p, &v->tensor, &p->arg_views[a], verdict))
+        else if (tc_owner(call, a) != a || place_tensor(p, &v->tensor, &p->arg_views[a], verdict))
             p->cells[a] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &p->arg_views[a]};
         else
             return false;
     }
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        p->arg_views[a] = p->arg_views[tc_owner(call, a)];
     return true;
 }
 
@@ -77,9 +105,10 @@ static bool still_decline(tc_placed *p, tc_verdict *verdict) {
     return true;
 }
 
-bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, tc_placed *p,
-                   tc_verdict *verdict) {
+static bool place_on(tc_shelf *shelf, tc_subject *s, tn_stream_impl *stream, tc_invocation *call,
+                     tc_placed *p, tc_verdict *verdict) {
     memset(p, 0, sizeof *p);
+    p->shelf = shelf;
     p->subject = s;
     p->call = call;
     tc_claim claim = tc_find_kernel(s, call, NULL, &p->kernel);
@@ -100,6 +129,11 @@ bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, t
     return true;
 }
 
+bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, tc_placed *p,
+                   tc_verdict *verdict) {
+    return place_on(NULL, s, stream, call, p, verdict);
+}
+
 bool tc_next_record(tc_placed *p) {
     const tn_kernel *next;
     if (tc_find_kernel(p->subject, p->call, p->kernel, &next) != TC_CLAIMED)
@@ -110,7 +144,7 @@ bool tc_next_record(tc_placed *p) {
 }
 
 void tc_unplace(tc_placed *p) {
-    for (uint32_t i = 0; i < p->n_memory; i++)
+    for (uint32_t i = 0; i < p->n_memory && !p->shelf; i++)
         p->subject->memory->dealloc(p->subject->device, TN_SPACE_DEVICE, p->memory[i]);
     if (p->workspace)
         p->subject->memory->dealloc(p->subject->device, TN_SPACE_DEVICE, p->workspace);
@@ -360,10 +394,15 @@ static bool try_record(tc_placed *p, tc_result *out, bool *out_declined, tc_verd
 }
 
 bool tc_execute(tc_subject *s, tc_invocation *call, tc_result *out, tc_verdict *verdict) {
+    return tc_execute_on(NULL, s, call, out, verdict);
+}
+
+bool tc_execute_on(tc_shelf *shelf, tc_subject *s, tc_invocation *call, tc_result *out,
+                   tc_verdict *verdict) {
     tc_placed p;
     bool declined = false;
     memset(out, 0, sizeof *out);
-    bool ok = tc_place_call(s, s->stream, call, &p, verdict);
+    bool ok = place_on(shelf, s, s->stream, call, &p, verdict);
     do
         ok = ok && try_record(&p, out, &declined, verdict);
     while (ok && declined && tc_next_record(&p));

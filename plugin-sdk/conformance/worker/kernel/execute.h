@@ -24,6 +24,16 @@ typedef struct tc_result {
  * record is left, with the verdict filled. On true `out` says what became of it. */
 bool tc_execute(tc_subject *s, tc_invocation *call, tc_result *out, tc_verdict *verdict);
 
+/* Memory that serves one call after the other, allocation by allocation, and is not given back
+ * between them; all zeros at first. */
+typedef struct tc_shelf {
+    tn_memory memory[TC_MAX_ARGS + TC_MAX_OUTS];
+    uint64_t room[TC_MAX_ARGS + TC_MAX_OUTS];
+} tc_shelf;
+bool tc_execute_on(tc_shelf *shelf, tc_subject *s, tc_invocation *call, tc_result *out,
+                   tc_verdict *verdict);
+void tc_shelf_clear(tc_shelf *shelf, tc_subject *s);
+
 /* The parts of it, for those who call otherwise (several threads, out of order). */
 typedef struct tc_placed {
     tc_subject *subject;
@@ -32,8 +42,9 @@ typedef struct tc_placed {
     tn_tensor_view arg_views[TC_MAX_ARGS], out_views[TC_MAX_OUTS];
     const tn_tensor_view *outs[TC_MAX_OUTS];
     tn_cell cells[TC_MAX_ARGS];
-    tn_memory memory[TC_MAX_ARGS + TC_MAX_OUTS]; /* to be freed */
+    tn_memory memory[TC_MAX_ARGS + TC_MAX_OUTS]; /* to be freed, unless it is the shelf's */
     uint32_t n_memory;
+    tc_shelf *shelf; /* or NULL */
     tn_call tn;
     tn_memory workspace;     /* serves again when the call is made again */
     uint64_t workspace_room; /* of it, guards included */

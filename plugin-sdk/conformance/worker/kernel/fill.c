@@ -137,6 +137,17 @@ static tc_real stratum(tn_dtype dtype, uint32_t a, uint64_t i, tc_random *r) {
     return i % 2 ? -x : x;
 }
 
+/* A whole exponent, with which the power of the first argument's element lies near an end of the
+ * dtype, subnormal or about to overflow. */
+static tc_number power(const tc_operand *base, int64_t i, tc_random *r) {
+    int lowest, n = tc_exponents(base->dtype, &lowest), of_base = 1;
+    (void)frexpl(base->values[i].f, &of_base);
+    int end = tc_below(r, 2) ? lowest + (int)tc_below(r, (uint64_t)tc_digits(base->dtype) + 2)
+                             : lowest + n - 1 - (int)tc_below(r, 4);
+    int64_t x = of_base ? end / of_base : tc_integer(r, -32, 32);
+    return (tc_number){(tc_real)x, x};
+}
+
 /* Evenly over the exponents, from 2^-20 of the range's end to its end. */
 static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     tc_real end = fmax(fabs(arg->low), fabs(arg->high));
@@ -198,6 +209,12 @@ static tc_number outlier(const tc_shape *shape, int64_t i, tc_random *r) {
     return (tc_number){tc_uniform(r, -0.5L, 0.5L), tc_integer(r, -1, 1)};
 }
 
+/* At which place a sum is handed on from one tile to the next, an infinity there tells. */
+static bool is_infinite(const tc_shape *shape, int64_t i) {
+    int64_t n = shape->rank ? shape->sizes[shape->rank - 1] : 1;
+    return i % n == i / n % n;
+}
+
 static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,
                          tc_random *r) {
     const tc_arg *arg = &call->record->args[a];
@@ -218,6 +235,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return step(o, o->shape.numel - 1 - i);
     case TC_DATA_OUTLIER:
         return outlier(&o->shape, i, r);
+    case TC_DATA_INFINITE:
+        return tc_is_float(o->dtype) && is_infinite(&o->shape, i)
+                   ? (tc_number){i % 2 ? -INFINITY : INFINITY, 0}
+                   : even(o->dtype, arg, r);
     case TC_DATA_EVERY:
         return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
     case TC_DATA_EXACT:
@@ -225,6 +246,9 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_CARRY: /* of two factors, the first that is summed over */
         return carry(o->dtype, a == 0 || strcmp(arg->name, "mat1") == 0, i, terms, r);
     case TC_DATA_EXPONENTS:
+        if (call->record->fill == TC_FILL_POWER && a == 1 && i % 2 && tc_is_float(o->dtype) &&
+            i < call->args[0].tensor.shape.numel)
+            return power(&call->args[0].tensor, i, r);
         if (tc_is_float(o->dtype) && call->record->pointwise && extremes(call))
             return (tc_number){stratum(o->dtype, a, (uint64_t)i, r), 0};
         return wide(o->dtype, arg, r);
@@ -362,6 +386,12 @@ static bool stays_whole(const tc_invocation *call) {
     return true;
 }
 
+/* What is one view is one operand. */
+static void share_operands(tc_invocation *call) {
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        call->args[a].tensor = call->args[tc_owner(call, a)].tensor;
+}
+
 static bool create_operands(tc_invocation *call, uint64_t surroundings) {
     const tc_record *record = call->record;
     for (uint32_t a = 0; a < record->n_args; a++) {
@@ -371,6 +401,7 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
             !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a, o))
             return false;
     }
+    share_operands(call);
     for (uint32_t k = 0; k < record->n_outs; k++) {
         tc_expected *e = &call->outs[k];
         tc_shape shape = e->tensor.shape;
@@ -426,6 +457,7 @@ static void keep_only(tc_invocation *call) {
                                : (tc_number){one ? (arg->high < 0 ? -1 : 1) : 0, one};
         tc_operand_settle(o);
     }
+    share_operands(call);
 }
 
 static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {

@@ -11,8 +11,8 @@
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {
-    "exact", "random", "wide", "cancel",     "biased", "special", "carry",   "exponents",
-    "near",  "ones",   "null", "null-first", "rising", "falling", "outlier", "every"};
+    "exact", "random", "wide",       "cancel", "biased",  "special", "carry", "exponents", "near",
+    "ones",  "null",   "null-first", "rising", "falling", "outlier", "every", "infinite"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];
@@ -116,6 +116,28 @@ static bool read_arg_name(const tc_case *c, const char *name, const tc_invocatio
     return true;
 }
 
+/* Indices stay apart: what is in range is for them alone to say. */
+static bool may_share(const tc_invocation *call, uint32_t a) {
+    const tc_arg *arg = &call->record->args[a];
+    return arg->kind == TC_ARG_TENSOR && !call->args[a].none && call->scalar != (int32_t)a &&
+           strcmp(arg->name, "index") != 0 && strcmp(arg->name, "indices") != 0;
+}
+
+static bool share(tc_invocation *call, char why[TC_MESSAGE]) {
+    if (call->shared < 0)
+        return true;
+    const tc_operand *of = &call->args[call->shared].tensor;
+    for (uint32_t a = 0; a < call->record->n_args && may_share(call, (uint32_t)call->shared); a++) {
+        tc_operand *o = &call->args[a].tensor;
+        if (a == (uint32_t)call->shared || !may_share(call, a) || o->dtype != of->dtype ||
+            !tc_same_sizes(&o->shape, &of->shape))
+            continue;
+        o->shape = of->shape;
+        call->sharing |= 1u << a;
+    }
+    return call->sharing ? true : WRONG("shared: no other argument has its dtype and sizes");
+}
+
 static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     const char *text = tc_case_get(c, "only");
     call->only = -1;
@@ -162,9 +184,9 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",
-                                         "bad",  "at",       "salt",   "out",  "out0",
-                                         "out1", "out2",     "only",   "drawn"};
+    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed",
+                                         "how",  "bad",      "at",     "salt",   "out",
+                                         "out0", "out1",     "out2",   "only",   "drawn"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -189,8 +211,9 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
     if (!known_parameters(c, call->record, why) || !read_data(c, &call->data, why) ||
         !read_types(c, call, why) || !read_args(c, call, why) ||
         !read_arg_name(c, "in-place", call, &call->in_place, why) ||
+        !read_arg_name(c, "shared", call, &call->shared, why) ||
         !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
-        !call->record->family->shapes(call, why) || !read_outs(c, call, why))
+        !share(call, why) || !call->record->family->shapes(call, why) || !read_outs(c, call, why))
         return false;
     if (call->in_place >= 0) {
         const tc_operand *in = &call->args[call->in_place].tensor;

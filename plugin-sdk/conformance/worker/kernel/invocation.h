@@ -1,11 +1,13 @@
 /* One call of a kernel operator, as a case's line describes it.
  *
- *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [scalar=ARG] [data=KIND] [only=I]
+ *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG] [data=KIND]
+ *               [only=I]
  *
  * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
  * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
  * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
- * output is that argument's view. `scalar=other`: that argument, of one value, arrives as a cell.
+ * output is that argument's view. `shared=self`: all arguments of its dtype and sizes are its view.
+ * `scalar=other`: that argument, of one value, arrives as a cell.
  * `only=I`: of what each tensor would be filled with, element I (modulo their number) stays and the
  * others become 0, or 1 where the argument cannot be 0; indices stay.
  */
@@ -54,6 +56,8 @@ typedef enum tc_data {
     TC_DATA_FALLING,    /* the other way round */
     TC_DATA_OUTLIER, /* near 0, but for one of a line that is far: the first, the last, one within */
     TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
+    /* What is drawn stands before EVERY. */
+    TC_DATA_INFINITE, /* finite, but for one infinity in each line, each at another place */
     TC_N_DATA
 } tc_data;
 
@@ -65,14 +69,20 @@ typedef struct tc_invocation {
     const tc_record *record;
     tn_dtype types[TN_KERNEL_MAX_TYPES];
     tc_data data;
-    bool whole;               /* all inputs are whole numbers so small that arithmetic is exact */
-    int32_t in_place, scalar; /* the argument, or -1 */
-    int64_t only;             /* the element that is filled, or -1 for all */
+    bool whole; /* all inputs are whole numbers so small that arithmetic is exact */
+    int32_t in_place, shared, scalar; /* the argument, or -1 */
+    uint32_t sharing;                 /* bit A: argument A's view is that of `shared` */
+    int64_t only;                     /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
     tc_expected outs[TC_MAX_OUTS];
     uint64_t seed;
     tc_arena *arena;
 } tc_invocation;
+
+/* The argument whose tensor is `a`'s, mostly itself. */
+static inline uint32_t tc_owner(const tc_invocation *call, uint32_t a) {
+    return call->sharing >> a & 1 ? (uint32_t)call->shared : a;
+}
 
 /* Does the line give a seed of its own, or was it drawn (draw.h)? It is for its class alone: others
  * make nothing of it. */

@@ -57,9 +57,9 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
  * changed alone. And some become random neighbours of themselves: sizes, ranks and strides that
  * nobody thought of. */
 enum {
-    LOOKED_AT = 15,
     APART = 2,
-    IN_PLACE = 3,
+    IN_PLACE = 2, /* for each argument */
+    SHARED = 3,
     RANDOM = 10,
     RELAID = 5,
     GROWN = 3,
@@ -77,7 +77,8 @@ typedef struct forms {
     bool few;  /* so many as there are above; else of every line that has such */
     int grows; /* how many lines are grown in this dtype */
     bool paired;
-    int lines, apart, in_place, relaid, grown, neighbours;
+    int apart, relaid, grown, neighbours;
+    int in_place[TC_MAX_ARGS], shared; /* lines; for each argument */
 } forms;
 
 /* The call that a line describes, in `arena`; false where it describes none. */
@@ -86,20 +87,39 @@ static bool parse(const char *line, tc_case *c, tc_arena *arena, tc_invocation *
     return tc_case_parse(line, c, why) && tc_invocation_parse(c, arena, out, why);
 }
 
-static void add_in_place(forms *f, const char *line) {
+static bool add(forms *f, const char *line, const char *form) {
     char text[TC_MAX_LINE];
     tc_arena arena = {NULL};
     tc_case c;
     tc_invocation call;
-    for (uint32_t a = 0; a < f->record->n_args && !(f->few && f->in_place >= IN_PLACE); a++)
-        if (f->record->args[a].kind == TC_ARG_TENSOR &&
-            snprintf(text, sizeof text, "%s in-place=%s", line, f->record->args[a].name) <
-                (int)sizeof text &&
-            parse(text, &c, &arena, &call)) {
-            f->to->line(f->to, text);
-            f->in_place++;
-        }
+    bool good = snprintf(text, sizeof text, "%s %s", line, form) < (int)sizeof text &&
+                parse(text, &c, &arena, &call);
+    if (good)
+        f->to->line(f->to, text);
     tc_arena_finish(&arena);
+    return good;
+}
+
+/* Each argument that can be, as the output, or with others as one tensor, or both. */
+static void add_in_place(forms *f, const char *line) {
+    char form[96];
+    bool shared = false;
+    for (uint32_t a = f->record->n_args; a-- > 0;) {
+        const char *name = f->record->args[a].name;
+        if (f->record->args[a].kind != TC_ARG_TENSOR)
+            continue;
+        snprintf(form, sizeof form, "in-place=%s", name);
+        if (!f->record->pointwise && !(f->few && f->in_place[a] >= IN_PLACE))
+            f->in_place[a] += add(f, line, form);
+        if (shared || (f->few && f->shared >= SHARED))
+            continue;
+        snprintf(form, sizeof form, "shared=%s", name);
+        shared = add(f, line, form);
+        f->shared += shared;
+        snprintf(form, sizeof form, "in-place=%s shared=%s", name, name);
+        if (shared)
+            add(f, line, form);
+    }
 }
 
 /* Anyhow, or (NULL) with that offset of its own. */
@@ -281,7 +301,7 @@ static void pass_on(tc_sink *sink, const char *line) {
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, NULL);
-    if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
+    if (dense && !strstr(line, "in-place=") && !strstr(line, "scalar="))
         add_in_place(f, line);
 }
 

@@ -32,6 +32,7 @@ typedef enum tc_record_fill {
     TC_FILL_USUAL,
     TC_FILL_FAR,
     TC_FILL_PRODUCT,
+    TC_FILL_POWER,
     TC_FILL_LARGEST,
     TC_FILL_SMALLEST
 } tc_record_fill;

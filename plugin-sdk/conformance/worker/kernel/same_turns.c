@@ -16,6 +16,7 @@ typedef struct turns {
     tc_comparison *m;
     char first[TC_MAX_LINE]; /* the call that all others are variations of */
     uint64_t n;              /* calls so far */
+    tc_shelf *shelf;         /* NULL: each call has memory of its own */
 } turns;
 
 /* One call, with other data than any before. What the plugin does not claim is left out. */
@@ -34,7 +35,8 @@ static void call_once(turns *t, const char *line, const char *what) {
     call.seed = t->m->call.seed + 0x1000003 * ++t->n;
     if (tc_claimed_kernel(t->m->subject, &call, &v) &&
         tc_invocation_fill(&call, call.seed ^ 0x5eed, why) &&
-        tc_execute(t->m->subject, &call, &result, &v) && tc_check_success(&call, &result, &v)) {
+        tc_execute_on(t->shelf, t->m->subject, &call, &result, &v) &&
+        tc_check_success(&call, &result, &v)) {
         tc_check_untouched(&call, &result, &v);
         tc_check_outputs(&call, &result, t->m->subject, &v);
     }
@@ -134,6 +136,24 @@ static void vary_forms(turns *t, const tc_draft *base, const tc_arg *arg) {
         turn(t, &d);
 }
 
+/* Once more what leaves sizes and dtypes alone, now with all tensors where those of the call before
+ * were: nothing but what is varied is new. */
+static void vary_on_a_shelf(turns *t, const tc_draft *base) {
+    const tc_record *record = t->m->call.record;
+    tc_shelf shelf = {0};
+    t->shelf = &shelf;
+    call_once(t, t->first, "where it was");
+    vary_attributes(t, base);
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        int at =
+            record->args[a].kind == TC_ARG_TENSOR ? tc_draft_find(base, record->args[a].name) : -1;
+        if (at >= 0)
+            vary_layout(t, base, at);
+    }
+    tc_shelf_clear(&shelf, t->m->subject);
+    t->shelf = NULL;
+}
+
 void tc_same_turns(tc_comparison *m) {
     turns t = {.m = m};
     tc_draft base;
@@ -162,4 +182,5 @@ void tc_same_turns(tc_comparison *m) {
             vary_sizes(&t, &base, at);
     }
     vary_dtypes(&t, &base);
+    vary_on_a_shelf(&t, &base);
 }

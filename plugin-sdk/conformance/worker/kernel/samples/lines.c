@@ -93,6 +93,8 @@ static void list_large(const tc_sampler *m) {
         tc_emit(m, l);
     }
     tc_emit(m, call_line(m, &split, -1, TC_LAYOUT_DENSE, true));
+    if (orders(m->record) && tc_dtype_bytes(m->types[0]) == 2) /* places have more digits */
+        tc_emit(m, call_line(m, &(struct sized){1, {70001}, 0}, -1, TC_LAYOUT_DENSE, false));
     for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {
         tc_line l = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending), special = l;
         tc_line_add(&l, m->record->ulps == 0 && !orders(m->record) ? "data=carry" : "data=exact");
@@ -113,6 +115,11 @@ static void list_large(const tc_sampler *m) {
             tc_emit(m, close);
         if (orders(m->record))
             tc_emit(m, special);
+    }
+    for (int dim = 0; dim < 2 && tc_is_float(m->types[0]) && m->record->ulps == 0; dim++) {
+        tc_line l = call_line(m, &(struct sized){2, {70, 67}, dim}, -1, TC_LAYOUT_DENSE, false);
+        tc_line_add(&l, "data=infinite");
+        tc_emit(m, l);
     }
     for (; tc_has_large(m) && ranks.rank++ < TC_MAX_RANK;) {
         ranks.dim = ranks.rank / 2;

@@ -115,10 +115,10 @@ static void list_timed(const tc_sampler *m) {
 
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
-    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50},  {1, 3, 700, 500},
-                                         {1, 1030, 9, 5},    {1, 5, 9, 1030},  {1, 4, 4100, 3},
-                                         {300, 3, 4, 5},     {1, 200, 40, 1},  {1, 1, 40, 200},
-                                         {65541, 2, 3, 1},   {1, 65541, 2, 3}, {1, 2, 3, 65541}};
+    static const struct sized large[] = {
+        {1, 140, 150, 160}, {9, 40, 70, 50},  {1, 3, 700, 500}, {1, 1030, 9, 5}, {1, 5, 9, 1030},
+        {1, 4, 4100, 3},    {300, 3, 4, 5},   {1, 200, 40, 1},  {1, 1, 40, 200}, {65541, 2, 3, 1},
+        {65541, 3, 2, 4},   {1, 65541, 2, 3}, {1, 2, 3, 65541}};
     static const struct sized split = {2, 131, 40, 133}, deep = {1, 2, 5003, 3};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         if (batched || large[k].batch == 1)

@@ -72,6 +72,15 @@ static int64_t terms(const tc_invocation *call) {
     return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
 }
 
+/* A third of all is NaN, so that many a window has several, of which the first counts. */
+static bool fill_nans(tc_invocation *call, uint32_t a, tc_random *r) {
+    const tc_arg *arg = &call->record->args[a];
+    tc_operand *o = &call->args[a].tensor;
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        o->values[i].f = tc_below(r, 3) ? tc_uniform(r, arg->low, arg->high) : NAN;
+    return true;
+}
+
 /* Of windows that do not meet, or hardly, every other has a special value, each in the place
  * behind that of the one before. */
 static bool fill_windows(tc_invocation *call, uint32_t a, tc_random *r) {
@@ -101,9 +110,12 @@ static bool fill_windows(tc_invocation *call, uint32_t a, tc_random *r) {
 
 /* Places within an image's plane. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
-    if (call->data == TC_DATA_SPECIAL && strcmp(call->record->args[a].name, "self") == 0 &&
-        tc_is_float(call->args[a].tensor.dtype))
+    bool self =
+        strcmp(call->record->args[a].name, "self") == 0 && tc_is_float(call->args[a].tensor.dtype);
+    if (self && call->data == TC_DATA_SPECIAL)
         return fill_windows(call, a, r);
+    if (self && call->data == TC_DATA_NULL)
+        return fill_nans(call, a, r);
     if (strcmp(call->record->args[a].name, "indices") != 0)
         return false;
     const int64_t *in = tc_invocation_arg(call, "input_size")->ints;
@@ -128,6 +140,10 @@ static const struct geometry {
     {1, 2, 9, 40, {1, 5}, {1, 2}, {0, 2}, {1, 1}, false, true},
     /* The last windows reach beyond even the padding. */
     {1, 2, 8, 10, {3, 3}, {2, 2}, {1, 1}, {1, 2}, true, true},
+    /* More windows meet in an element than have it at an edge. */
+    {1, 2, 13, 15, {7, 7}, {1, 1}, {3, 3}, {1, 1}, false, false},
+    {1, 2, 14, 16, {7, 6}, {1, 1}, {3, 2}, {1, 1}, true, false},
+    {1, 2, 18, 17, {8, 8}, {2, 3}, {4, 4}, {1, 1}, true, false},
 };
 
 static tc_line call_line(const tc_sampler *m, const struct geometry *g, const char *odd,
@@ -221,6 +237,9 @@ static void list(const tc_sampler *m) {
         /* The extremes, and sums that cancel, of many whole windows are all the same. */
         uint32_t alike = TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_CANCEL);
         tc_emit_data(m, &l, g->kernel[0] > 5 ? alike : 0);
+        tc_line_add(&l, "data=null");
+        if (m->record->n_outs == 2 && tc_is_float(m->types[0]) && m->set != TC_SMOKE)
+            tc_emit(m, l); /* places of maxima */
         for (int layout = 1; k < 2 && m->set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
             tc_emit(m, call_line(m, g, NULL, (tc_layout)layout, TC_LAYOUT_DENSE));
             if (layout < TC_N_OUT_LAYOUTS)

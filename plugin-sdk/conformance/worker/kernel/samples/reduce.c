@@ -228,6 +228,11 @@ static void list_large(const tc_sampler *m) {
         if (one)
             ranks.n_dims = 1, ranks.dims[0] = ranks.rank / 2;
         tc_emit(m, call_line(m, &ranks, TC_LAYOUT_REVERSED, TC_LAYOUT_DENSE));
+        struct sized last = ranks;
+        last.n_dims = 1;
+        last.dims[0] = ranks.rank - 1;
+        if (ranks.rank > 4)
+            tc_emit(m, call_line(m, &last, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     }
 }
 
