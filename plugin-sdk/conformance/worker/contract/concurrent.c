@@ -14,8 +14,8 @@ static void sleep_for(double seconds) {
 
 /* ---- questions while another thread waits ------------------------------------------------ */
 
-enum { WAIT_STREAM, WAIT_EVENT, WAIT_READ, N_WAITS };
-enum { ASK_EVENT, ASK_STREAM, ASK_WAIT, N_ASKS };
+enum { WAIT_STREAM, WAIT_EVENT, WAIT_READ, WAIT_FREE, N_WAITS };
+enum { ASK_EVENT, ASK_STREAM, ASK_WAIT, ASK_FILL, N_ASKS };
 
 typedef struct waiter {
     tc_contract *k;
@@ -23,6 +23,7 @@ typedef struct waiter {
     tn_stream_impl *stream, *other;
     tn_event_impl *event;
     tc_buffer b;
+    tn_memory spare; /* nobody uses it; a device may be idle, all the same, before it is freed */
     int way;
     tn_status status;
 } waiter;
@@ -35,6 +36,8 @@ static void *wait_for_it(void *context) {
         w->status = ops->streams->synchronize(w->stream);
     else if (w->way == WAIT_EVENT)
         w->status = ops->events->synchronize(w->event);
+    else if (w->way == WAIT_FREE)
+        w->s->memory->dealloc(w->s->device, TN_SPACE_DEVICE, w->spare);
     else
         w->status = w->s->memory->copy_to_host(w->s->device, w->stream, bytes, 0, w->b.memory, 0,
                                                sizeof bytes);
@@ -45,7 +48,9 @@ static bool ask(waiter *w, int what) {
     const tn_device_ops *ops = w->s->ops;
     tn_status status = what == ASK_EVENT    ? ops->events->query(w->event)
                        : what == ASK_STREAM ? ops->streams->query(w->stream)
-                                            : ops->events->wait(w->other, w->event);
+                       : what == ASK_WAIT   ? ops->events->wait(w->other, w->event)
+                                          : w->s->memory->fill(w->s->device, w->other, w->b.memory,
+                                                               500, 1, w->b.bytes - 500);
     return status == TN_NOT_READY ||
            tc_must(w->k, TNP_THREADS_CONCURRENT, status, "a call while another thread waits");
 }
@@ -54,7 +59,13 @@ static bool ask(waiter *w, int what) {
 static bool always_waits(tc_contract *k, waiter *w, tc_work *work, int what) {
     for (int i = 0; i < 4; i++) {
         pthread_t thread;
-        if (!tc_work_hold(k, work, w->stream, 0.04 * (1 << i)) ||
+        void *host;
+        w->status = TN_OK;
+        if (!tc_stream_sync(k, w->other) ||
+            (w->way == WAIT_FREE &&
+             !tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(w->s, TN_SPACE_DEVICE, 1000, &w->spare, &host),
+                      "alloc")) ||
+            !tc_work_hold(k, work, w->stream, 0.04 * (1 << i)) ||
             !tc_must(k, TNP_EVENT_RECORD, w->s->ops->events->record(w->event, w->stream), "record"))
             return false;
         if (pthread_create(&thread, NULL, wait_for_it, w) != 0)
@@ -74,11 +85,12 @@ static bool always_waits(tc_contract *k, waiter *w, tc_work *work, int what) {
 
 static void questions(tc_contract *k) {
     static const char *const waits[N_WAITS] = {"synchronize of its stream",
-                                               "synchronize of an event", "a read"};
+                                               "synchronize of an event", "a read", "dealloc"};
     static const char *const asks[N_ASKS] = {"query of an event", "query of a stream",
-                                             "wait of a stream for an event"};
-    static const tn_requirement broken[N_ASKS] = {TNP_EVENT_QUERY, TNP_STREAM_QUERY,
-                                                  TNP_EVENT_WAIT};
+                                             "wait of a stream for an event",
+                                             "fill on an idle stream"};
+    static const tn_requirement broken[N_ASKS] = {TNP_EVENT_QUERY, TNP_STREAM_QUERY, TNP_EVENT_WAIT,
+                                                  TNP_THREADS_CONCURRENT};
     tc_work work;
     waiter w = {.k = k, .s = k->subject};
     if (!tc_has_streams(k) || !tc_work_create(k, w.s, &work) ||

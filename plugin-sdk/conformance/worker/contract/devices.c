@@ -137,6 +137,40 @@ static void peer(tc_contract *k) {
     each_pair(k, copy_to_peer);
 }
 
+/* What `info` says of a device is right also where another one was the last that was used. */
+static void info_of_each(tc_contract *k, pair *p) {
+    enum { SHARE = 8 << 20, TRIES = 5 };
+    bool taken = false;
+    if (p->a->host_memory)
+        return;
+    for (int i = 0; i < TRIES && !taken && !tc_failed(k); i++) {
+        tn_memory_info now[2] = {{.struct_size = sizeof *now}, {.struct_size = sizeof *now}};
+        tc_buffer share = {0};
+        for (int j = 0; j < 2; j++)
+            if ((j == 1 && !tc_buffer_create(k, p->a, TN_SPACE_DEVICE, SHARE, &share)) ||
+                !tc_buffer_fill(k, &p->on_b, p->b->stream, i) ||
+                !tc_must(k, TNP_MEMORY_INFO,
+                         p->a->memory->info(p->a->device, TN_SPACE_DEVICE, &now[j]), "info") ||
+                !now[j].free_bytes)
+                return;
+        taken = now[1].free_bytes + SHARE <= now[0].free_bytes;
+        tc_buffer_destroy(&share);
+    }
+    if (!taken && !tc_failed(k))
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info: %d bytes are allocated on a device, another one is used, and no fewer are "
+                  "free on the first",
+                  SHARE);
+}
+
+static void infos(tc_contract *k) {
+    const tn_memory_ops *m = k->subject->memory;
+    if (TN_HAS(m, tn_memory_ops, info) && m->info)
+        each_pair(k, info_of_each);
+    else
+        TC_NOT_OFFERED(k, "no info");
+}
+
 /* An event of one device holds a stream of the other: the first device reads into pinned memory
  * late; the second waits for that. */
 static void wait_for_other(tc_contract *k, pair *p) {
@@ -286,6 +320,7 @@ const tc_contract_row tc_device_rows[] = {
     {"device-independent", "", TC_SMOKE, independent},
     {"device-peer", "", TC_SMOKE, peer},
     {"device-pinned", "", TC_SMOKE, pinned_of_another},
+    {"device-info", "", TC_SMOKE, infos},
     {"device-events", "", TC_SMOKE, events},
     {"device-events-held", "", TC_SMOKE, events_held},
     {"device-events-long", "", TC_STANDARD, events_long},

@@ -112,6 +112,43 @@ static void many(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* Of sizes at which a driver goes another way: each launch does all of it again. */
+static void sizes(tc_contract *k) {
+    static const uint64_t all[] = {4099, 65541, (1 << 20) + 4, (3 << 20) + 1, (9 << 20) + 7};
+    enum { AT = 3, LAUNCHES = 3 };
+    tc_scene n;
+    tc_buffer from, to;
+    bool ok = tc_scene_set_up(k, &n);
+    for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++) {
+        uint64_t bytes = all[i];
+        const tn_memory_ops *m = n.s->memory;
+        ok = tc_buffer_create(k, n.s, TN_SPACE_DEVICE, bytes + AT, &from) &&
+             tc_buffer_create(k, n.s, TN_SPACE_DEVICE, bytes + AT, &to) && tc_scene_begin(&n) &&
+             tc_scene_fill(&n, &from, AT, bytes, 0x71) &&
+             tc_must(k, TNP_CAPTURE_RECORDS,
+                     m->copy(n.s->device, n.stream, to.memory, 0, from.memory, AT, bytes),
+                     "copy on a stream that captures") &&
+             tc_scene_end(&n, &n.graph);
+        for (int j = 0; ok && j < LAUNCHES; j++) {
+            ok = tc_buffer_fill(k, &from, n.stream, j) && tc_buffer_fill(k, &to, n.stream, j) &&
+                 tc_scene_launch(&n, n.graph, n.stream);
+            memset(from.model + AT, 0x71, bytes);
+            memset(to.model, 0x71, bytes);
+            ok = ok &&
+                 tc_scene_check(&n, &from, n.stream, TNP_CAPTURE_REPLAYS, "what a launch filled") &&
+                 tc_buffer_check(k, &to, n.s->stream, TNP_CAPTURE_REPLAYS, "what a launch copied");
+        }
+        if (n.graph)
+            n.ext->destroy(n.graph);
+        n.graph = NULL;
+        if (ok) {
+            tc_buffer_destroy(&from);
+            tc_buffer_destroy(&to);
+        }
+    }
+    tc_scene_finish(&n);
+}
+
 /* On other streams than its own, also when that is gone. */
 static void streams(tc_contract *k) {
     tc_scene n;
@@ -406,6 +443,7 @@ const tc_contract_row tc_graph_rows[] = {
     {"capture-many", "", TC_SMOKE, many},
     {"capture-streams", "", TC_SMOKE, streams},
     {"capture-kernels", "", TC_SMOKE, kernels},
+    {"capture-sizes", "", TC_STANDARD, sizes},
     {"capture-refuses-record", "", TC_SMOKE, refuses_record},
     {"capture-refuses", "", TC_SMOKE, refuses},
     {"capture-abandon", "", TC_SMOKE, abandon},

@@ -16,6 +16,7 @@ typedef struct trial {
     tc_placed placed;
     tc_invocation call;
     const char *line; /* of the kernel call */
+    tn_graph_impl *graph;
 } trial;
 
 /* A stage begins where `prepare` left the plugin, `attempt` is the call, `undo` takes a successful
@@ -266,6 +267,39 @@ static tn_status try_capture(trial *t) {
     return status;
 }
 
+static bool prepare_launch(trial *t) {
+    const tn_ext_capture *ext = t->s.stream ? capture(t) : NULL;
+    if (!ext || !prepare_transfer(t) || ext->begin(t->s.stream) != TN_OK)
+        return false;
+    if (t->s.memory->fill(t->s.device, t->s.stream, t->memory[0], 0, 9, BYTES) == TN_OK)
+        return ext->end(t->s.stream, &t->graph) == TN_OK;
+    ext->abandon(t->s.stream);
+    return false;
+}
+
+/* Of one graph, again and again: a launch that failed is as if it had not been. */
+static tn_status try_launch(trial *t) {
+    unsigned char back[BYTES] = {0};
+    const tn_memory_ops *m = t->s.memory;
+    tn_status status = m->fill(t->s.device, t->s.stream, t->memory[0], 0, 0, BYTES);
+    if (status == TN_OK)
+        status = capture(t)->launch(t->graph, t->s.stream);
+    tc_must(t->k, TNP_HOST_ALLOC_FAILURE, tc_subject_sync(&t->s), "synchronize behind a launch");
+    if (status == TN_OK)
+        status = m->copy_to_host(t->s.device, t->s.stream, back, 0, t->memory[0], 0, BYTES);
+    if (status == TN_OK && (back[0] != 9 || back[BYTES - 1] != 9))
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                  "a launch succeeded while the host had no memory, and did nothing");
+    return status;
+}
+
+static void finish_launch(trial *t) {
+    if (t->graph)
+        capture(t)->destroy(t->graph);
+    t->graph = NULL;
+    finish_transfer(t);
+}
+
 static void nothing(trial *t) {
     (void)t;
 }
@@ -280,6 +314,7 @@ static const step stages[] = {
     {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
      finish_transfer},
     {"capture", TNP_CAPTURE_REPLAYS, true, prepare_capture, try_capture, nothing, finish_transfer},
+    {"launch", TNP_CAPTURE_REPLAYS, true, prepare_launch, try_launch, nothing, finish_launch},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
 };
 
@@ -402,6 +437,7 @@ const tc_contract_row tc_host_memory_rows[] = {
     {"host-memory-fails", "stage=pinned", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=transfer", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=capture", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=launch", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=kernel", TC_STANDARD, host_memory_fails},
     {0},
 };

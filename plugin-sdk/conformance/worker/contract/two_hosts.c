@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <tenon/ext/capture.h>
 #include <tenon/ext/threads.h>
 
 enum { PROBES = 6 };
@@ -38,6 +39,42 @@ static void check_asked(tenant *t, int64_t n_first) {
                   (long long)n_first, (long long)t->n_options);
 }
 
+/* A little of all that has objects of its own: streams, events, pinned memory, graphs. */
+static void use_objects(tenant *t) {
+    tc_contract *k = &t->k;
+    const tc_subject *s = &t->s;
+    const tn_stream_ops *streams = s->ops->streams;
+    const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
+    tn_stream_impl *stream = NULL;
+    tn_event_impl *event = NULL;
+    tn_graph_impl *graph = NULL;
+    tn_memory pinned, memory;
+    void *host;
+    if (!streams || streams->create(s->device, 0, &stream) != TN_OK)
+        return;
+    if (tc_must(k, TNP_INIT_TWICE, s->ops->events->create(s->device, 0, &event), "create")) {
+        tc_must(k, TNP_INIT_TWICE, s->ops->events->record(event, s->stream), "record");
+        tc_must(k, TNP_INIT_TWICE, s->ops->events->wait(stream, event), "wait");
+        tc_must(k, TNP_INIT_TWICE, streams->synchronize(stream), "synchronize");
+        s->ops->events->destroy(event);
+    }
+    if (s->spaces >> TN_SPACE_PINNED & 1 &&
+        tc_alloc(s, TN_SPACE_PINNED, 1000, &pinned, &host) == TN_OK)
+        s->memory->dealloc(s->device, TN_SPACE_PINNED, pinned);
+    if (ext && tc_alloc(s, TN_SPACE_DEVICE, 1000, &memory, &host) == TN_OK) {
+        if (ext->begin(stream) == TN_OK) {
+            s->memory->fill(s->device, stream, memory, 0, 1, 1000);
+            if (ext->end(stream, &graph) == TN_OK) {
+                tc_must(k, TNP_INIT_TWICE, ext->launch(graph, stream), "launch");
+                ext->destroy(graph);
+            }
+        }
+        tc_must(k, TNP_INIT_TWICE, streams->synchronize(stream), "synchronize");
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
+    }
+    streams->destroy(stream);
+}
+
 /* Does what was done before, to the same bits. */
 static void work(tenant *t, const char *when) {
     uint64_t sum = 0;
@@ -47,6 +84,7 @@ static void work(tenant *t, const char *when) {
     if (t->sum && sum != t->sum)
         TC_BROKEN(&t->k, TNP_INIT_TWICE, "%s: a kernel gives other bits than before", when);
     t->sum = sum;
+    use_objects(t);
 }
 
 static void *work_on(void *context) {
