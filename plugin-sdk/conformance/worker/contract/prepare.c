@@ -98,6 +98,18 @@ static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
     return !tc_failed(k);
 }
 
+/* What is set aside for a call that does not run serves again, also where there is not much of it. */
+static bool goes_on(tc_contract *k, prepared *p, const turn *t) {
+    enum { MANY = 1100 };
+    for (int i = 0; i < MANY; i++)
+        if (!take_turn(k, p, t))
+            return tc_failed(k) ? false
+                                : TC_BROKEN(k, TNP_KERNEL_ABANDON,
+                                            "%s: %s more than %d times, and prepare declines",
+                                            p->call.record->op, t->name, i);
+    return true;
+}
+
 static void many_times(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
     static const turn abandoned = {"prepare and abandon", false, false},
                       run = {"prepare and run", true, false},
@@ -106,7 +118,8 @@ static void many_times(tc_contract *k, const tn_kernel *kernel, const tc_reached
     if (!p)
         TC_CASE_ERROR(k->out, "the host has no memory for this case");
     else if (place(k, kernel, reached->lines[0], 0, p)) {
-        bool takes = leaves_nothing(k, p, &abandoned) && leaves_nothing(k, p, &run);
+        bool takes = leaves_nothing(k, p, &abandoned) && goes_on(k, p, &abandoned) &&
+                     leaves_nothing(k, p, &run);
         if (takes)
             check(k, p, TNP_KERNEL_ABANDON, "a call after others were abandoned");
         if (takes && !tc_failed(k) && (!leaves_nothing(k, p, &starved) || !take_turn(k, p, &run)) &&
