@@ -405,7 +405,7 @@ typedef struct tn_memory_ops {
     tn_status (*fill)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                       uint64_t dst_offset, uint8_t value, uint64_t bytes);
 
-    /* How much memory of `space` there is; `out->struct_size` is set by the caller, and stays. A
+    /* How much memory of `space` there is, and how much of it `alloc` could give; `out->struct_size` is set by the caller, and stays. A
      * space that is not offered: TN_ERR_UNSUPPORTED. [any-thread] [device open] [optional] */
     tn_status (*info)(tn_device_impl *device, int32_t space, tn_memory_info *out);
 } tn_memory_ops;
@@ -419,8 +419,8 @@ typedef struct tn_stream_ops {
 
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
-     * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph counting
-     * as one, and beside them for 512 waits and records, taken together, whatever other streams
+     * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph, of
+     * however many, counting as one, and beside them for 512 waits and records, taken together, whatever other streams
      * hold; when it is full, queueing anything may wait until there is room again.
      * [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
@@ -552,7 +552,8 @@ typedef struct tn_kernel {
     uint64_t flags;                       /* TN_KERNEL_* */
     void *user;                           /* handed back in tn_call.user */
 
-    /* Queues the work on call->stream and returns; on a device without streams does the work. An
+    /* Queues the work on call->stream and returns; on a device without streams does the work. The
+     * first call of its kind may take long (a program is built) but waits for no work. An
      * index out of range, found on the device, reaches no memory (what the outputs hold is open,
      * all of them; nothing else has changed): it sets the stream's error, reported as
      * TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize; without streams `run` returns it.
