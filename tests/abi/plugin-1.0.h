@@ -405,8 +405,9 @@ typedef struct tn_memory_ops {
     tn_status (*fill)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                       uint64_t dst_offset, uint8_t value, uint64_t bytes);
 
-    /* How much memory of `space` there is, and how much of it `alloc` could give; `out->struct_size` is set by the caller, and stays. A
-     * space that is not offered: TN_ERR_UNSUPPORTED. [any-thread] [device open] [optional] */
+    /* How much memory of `space` there is, and how much of it `alloc` could give;
+     * `out->struct_size` is set by the caller, and stays. A space that is not offered:
+     * TN_ERR_UNSUPPORTED. [any-thread] [device open] [optional] */
     tn_status (*info)(tn_device_impl *device, int32_t space, tn_memory_info *out);
 } tn_memory_ops;
 
@@ -420,9 +421,9 @@ typedef struct tn_stream_ops {
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
      * is more urgent; a hint, brought into the range that the device has. It has room for 512
      * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph, of
-     * however many, counting as one, and beside them for 512 waits and records, taken together, whatever other streams
-     * hold; when it is full, queueing anything may wait until there is room again.
-     * [any-thread] [device open] [required] */
+     * however many, counting as one, and beside them for 512 waits and records, taken together,
+     * whatever other streams hold; when it is full, queueing anything may wait until there is room
+     * again. [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
     /* Frees a queue; work still in it is finished first, behind all that it waits for, for which
