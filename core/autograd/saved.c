@@ -1,6 +1,6 @@
 /* Tensors saved for backward, and the check that nobody wrote to them in between. */
 #include "core/autograd/checkpoint.h"
-#include "core/autograd/engine.h"
+#include "core/autograd/view.h"
 
 tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output) {
     tni_saved *s = &node->saved[i];
@@ -64,7 +64,7 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
         return tni_keep(t);
     /* Recording: the output gets its node back. */
     t = tni_tensor_alias(t);
-    if (t && tni_set_history(t, node, s->output - 1) != TN_OK) {
+    if (t && tni_set_saved_history(t, node, s->output - 1) != TN_OK) {
         tni_drop(t);
         t = NULL;
     }

@@ -92,8 +92,34 @@ static tni_node *as_strided_to(tn_tensor *base, tn_tensor *view, tni_edge edge) 
     return node;
 }
 
+/* The CopySlices that runs its formula on this thread. */
+static _Thread_local tni_node *running;
+
+/* The formula alone would be a second way to what lies before the write, beside that by way of the
+ * whole: gradients would not be added up in between, and one would free what the other needs. */
+tn_status tni_set_saved_history(tn_tensor *t, tni_node *fn, uint32_t index) {
+    if (!running || running->extra != fn || index != 0)
+        return tni_set_history(t, fn, index);
+    uint32_t lists = 0;
+    for (uint32_t i = 0; i < N_GEOMETRY; i++)
+        if (running->attrs[i].tag == TN_CELL_INTS)
+            lists += (uint32_t)(running->attrs[i].n * sizeof(int64_t));
+    tni_node *part = tni_node_new(&as_strided_type, 1, 1, 0, N_GEOMETRY, lists);
+    if (!part)
+        return tni_failed();
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < N_GEOMETRY && status == TN_OK; i++)
+        status = tni_node_set_attr(part, i, &running->attrs[i]);
+    if (status != TN_OK) {
+        tni_node_drop(part);
+        return status;
+    }
+    part->edges[0] = (tni_edge){tni_node_keep(running), 0, 0};
+    return tni_take_history(t, part, 0);
+}
+
 static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
-    tni_node *fn = node->extra;
+    tni_node *fn = node->extra, *outer = running;
     tn_tensor *grad = grads[0];
     if (!grad)
         return TN_OK;
@@ -104,8 +130,11 @@ static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, t
     tn_tensor *part = part_of(node, flat);
     tn_tensor *slice = tni_clone(part);
     tn_status status = filled && slice ? TN_OK : tni_failed();
-    if (status == TN_OK)
+    if (status == TN_OK) {
+        running = node;
         status = fn->type->backward(fn, &slice, out);
+        running = outer;
+    }
     if (status == TN_OK && tni_node_needs(node, 0)) {
         /* What the write left of the old values: the formula's answer for self, or nothing. */
         tn_tensor *written = out[0] ? tni_copy_(part, out[0], false) : tni_zero_(part);

@@ -8,12 +8,9 @@
  * gradient's hook along. */
 void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index);
 
-/* A node that takes the gradient of `view` to `base`'s gradient, with its edge set. */
-tni_node *tni_as_strided_node(tn_tensor *base, tn_tensor *view);
-
-/* A node that runs `fn`, the node of an in-place write to `view`, on the view's part of the base's
- * gradient. The edges are set as before the write. */
-tni_node *tni_copy_slices_node(tn_tensor *base, tn_tensor *view, tni_node *fn);
+/* Gives t, an output of `fn` that it saved, its history back: `fn` itself, or, while `fn` runs on
+ * this thread for a write to a view, the view's part of the tensor that was written to. */
+tn_status tni_set_saved_history(tn_tensor *t, tni_node *fn, uint32_t index);
 
 /* Before `from` becomes the history of a tensor over `storage`: makes nodes that it leads to, and
  * that saved this memory, hold it without history. Nodes up to `since` are too old to have. */
