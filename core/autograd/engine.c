@@ -215,6 +215,8 @@ static tn_status call_formula(run *r, tni_node *node, tn_tensor *const *grads, t
     tni_wanted_edges = before;
     if (saves)
         leave(node, status == TN_OK && !r->retain);
+    if (TNI_UNLIKELY(atomic_load_explicit(&tni_anomaly, memory_order_relaxed)) && status == TN_OK)
+        status = tni_anomaly_check(node, outs);
     return status;
 }
 

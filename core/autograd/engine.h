@@ -42,9 +42,25 @@ tn_status tni_hooks_run(tni_hook **list, uint32_t output, tn_tensor **grad, bool
 /* Calls the node hooks after a node's backward; entries of grads (owned) may be replaced. */
 tn_status tni_hooks_run_node(tni_node *node, tn_tensor **grads, bool create_graph);
 
+/* Anomaly mode's hook, which sees nothing and keeps where the node was recorded. False where there
+ * is no memory. */
+bool tni_hooks_add_trace(tni_hook **list, void *trace, void (*destroy)(void *user));
+/* NULL: it has none. */
+const void *tni_hooks_trace(tni_hook *const *list);
+
 /* A tensor that retains its gradient: hangs it on its node, takes it off (of the old node). */
 tn_status tni_retain_hook_add(tn_tensor *t);
 void tni_retain_hook_remove(tn_tensor *t);
+
+/* ---- anomaly mode ------------------------------------------------------------------------ */
+
+extern atomic_bool tni_anomaly;
+
+/* Keeps the call stack with a new node, if there is memory for it. */
+void tni_anomaly_recorded(tni_node *node);
+
+/* Fails where one of the gradients of a node's inputs has a NaN. */
+tn_status tni_anomaly_check(tni_node *node, tn_tensor *const *outs);
 
 /* ---- backward ---------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-typedef enum hook_kind { HOOK_GRAD, HOOK_NODE, HOOK_RETAIN } hook_kind;
+typedef enum hook_kind { HOOK_GRAD, HOOK_NODE, HOOK_RETAIN, HOOK_TRACE } hook_kind;
 
 struct tni_hook {
     tni_registration_head head; /* first: a hook is its registration */
@@ -163,6 +163,27 @@ void tni_retain_hook_remove(tn_tensor *t) {
     pthread_mutex_unlock(&hooks_lock);
     if (found)
         gone(found);
+}
+
+bool tni_hooks_add_trace(tni_hook **list, void *trace, void (*destroy)(void *user)) {
+    tni_hook *h = tni_calloc(1, sizeof *h);
+    if (!h)
+        return false;
+    h->kind = HOOK_TRACE;
+    atomic_init(&h->refs, 1);
+    h->user = trace;
+    h->destroy = destroy;
+    append(list, h);
+    return true;
+}
+
+const void *tni_hooks_trace(tni_hook *const *list) {
+    pthread_mutex_lock(&hooks_lock);
+    const tni_hook *h = *list;
+    while (h && h->kind != HOOK_TRACE)
+        h = h->next;
+    pthread_mutex_unlock(&hooks_lock);
+    return h ? h->user : NULL; /* it goes with the node, which the caller holds */
 }
 
 /* ---- running ----------------------------------------------------------------------------- */

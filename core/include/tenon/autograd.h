@@ -55,6 +55,13 @@ TN_API bool tn_grad_enabled(void);
 TN_API bool tn_set_inference_mode(bool enabled);
 TN_API bool tn_inference_mode(void);
 
+/* Anomaly mode, of all threads: backward stops with TN_ERR_STATE at the first operator that makes a
+ * NaN of a gradient, and says which it is and from where it was called, if it was recorded in this
+ * mode. Much slower: call stacks are kept, and each gradient is looked through. Returns what it
+ * was. */
+TN_API bool tn_set_anomaly_mode(bool enabled);
+TN_API bool tn_anomaly_mode(void);
+
 /* TN_NO_GRAD; at the head of a block: nothing is recorded until its end, however it is left. */
 #ifdef __cplusplus
 } /* extern "C" */
