@@ -263,11 +263,10 @@ static void kernels(tc_contract *k) {
     const tn_plugin *p = k->subject->plugin;
     tc_reached *reached = tc_reach_records(k, TC_SMOKE, NULL);
     for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++) {
-        for (int j = 0; j < TC_REACHING && reached[i].lines[j] && !tc_failed(k); j++) {
-            tc_placed placed = {.subject = n.s};
-            one_kernel(&n, reached[i].lines[j], &placed);
-            tc_unplace(&placed);
-        }
+        tc_placed placed = {.subject = n.s};
+        if (reached[i].lines[0])
+            one_kernel(&n, reached[i].lines[0], &placed);
+        tc_unplace(&placed);
     }
     tc_scene_finish(&n);
 }
