@@ -100,7 +100,7 @@ static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
 
 /* What is set aside for a call that does not run serves again, also where there is not much of it. */
 static bool goes_on(tc_contract *k, prepared *p, const turn *t) {
-    enum { MANY = 1100 };
+    enum { MANY = 300 };
     for (int i = 0; i < MANY; i++)
         if (!take_turn(k, p, t))
             return tc_failed(k) ? false

@@ -231,7 +231,7 @@ static void list_large(const tc_sampler *m) {
         struct sized last = ranks;
         last.n_dims = 1;
         last.dims[0] = ranks.rank - 1;
-        if (ranks.rank > 4)
+        if (ranks.rank > 4 && ranks.sizes[ranks.rank - 1] > 1)
             tc_emit(m, call_line(m, &last, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     }
 }
