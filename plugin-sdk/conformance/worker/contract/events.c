@@ -244,11 +244,11 @@ static void wait_taken(tc_contract *k) {
     if (!set_up(k, &n, 0) || !tc_event_create(k, n.s, 0, &back))
         return;
     for (int i = 0; i < 4 && !tc_failed(k); i++) {
-        bool ok = (passed || tc_work_hold(k, &n.work, n.slow, 0.05)) &&
-                  record(&n, n.event, n.slow) && (!passed || tc_stream_sync(k, n.slow)) &&
-                  tc_work_hold(k, &n.work, n.other, 0.05) && wait(&n, n.other, n.event) &&
-                  tc_buffer_fill(k, &n.b, n.other, 0x15 + i) && record(&n, back, n.other) &&
-                  wait(&n, n.slow, back) && record(&n, n.event, n.slow);
+        bool ok =
+            (passed || tc_work_hold(k, &n.work, n.slow, 0.05)) && record(&n, n.event, n.slow) &&
+            (!passed || (tc_stream_sync(k, n.slow) && tc_work_hold(k, &n.work, n.other, 0.05))) &&
+            wait(&n, n.other, n.event) && tc_buffer_fill(k, &n.b, n.other, 0x15 + i) &&
+            record(&n, back, n.other) && wait(&n, n.slow, back) && record(&n, n.event, n.slow);
         tn_status status = TN_NOT_READY;
         for (double end = tc_now() + SECONDS; ok && status == TN_NOT_READY && tc_now() < end;)
             status = n.events->query(back);
