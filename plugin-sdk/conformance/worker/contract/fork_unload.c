@@ -387,9 +387,15 @@ static void life_exit(tc_contract *k) {
              "when the process ended without shutdown, with work in its queues");
 }
 
+/* With AddressSanitizer in the runner nothing runs at this exit: to its search for leaks, what the
+ * threads held that a forked child does not have is lost. */
 static void just_exit(void *context) {
     (void)context;
+#ifdef __SANITIZE_ADDRESS__
+    _exit(0);
+#else
     exit(0);
+#endif
 }
 
 /* A child that wants nothing of the device, as of fork and a failed exec. */
