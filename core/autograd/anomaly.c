@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>
@@ -21,7 +22,7 @@ static int backtrace(void **frames, int n) {
 }
 #endif
 
-enum { MOST_FRAMES = 32, SHOWN = 6, TEXT = 700 };
+enum { MOST_FRAMES = 32, SHOWN = 12, TEXT = 700 };
 
 atomic_bool tni_anomaly;
 
@@ -62,16 +63,23 @@ static int put_frame(char *to, size_t room, const void *frame, const Dl_info *at
     return snprintf(to, room, "%s+0x%" PRIxPTR, object, offset);
 }
 
-/* From the program's call on: what lies within this library is left out, unless all of it does. */
-static void put_trace(char text[TEXT], const trace *t) {
-    Dl_info here, at;
-    size_t used = 0;
+/* The frames of this library come first, and are not the user's. In a program that it is linked
+ * into nothing tells them from the program's own, and all are shown. */
+static int first_of_program(const trace *t) {
+    Dl_info here, program, at;
     int first = 0;
-    bool known = dladdr((const void *)&tn_set_anomaly_mode, &here) != 0;
-    while (known && first < t->n && dladdr(t->frames[first], &at) && at.dli_fbase == here.dli_fbase)
+    if (!dladdr((const void *)&tn_set_anomaly_mode, &here) ||
+        !dladdr((const void *)getauxval(AT_ENTRY), &program) || program.dli_fbase == here.dli_fbase)
+        return 0;
+    while (first < t->n && dladdr(t->frames[first], &at) && at.dli_fbase == here.dli_fbase)
         first++;
-    if (first == t->n)
-        first = t->n > 1; /* but for this file */
+    return first;
+}
+
+static void put_trace(char text[TEXT], const trace *t) {
+    Dl_info at;
+    size_t used = 0;
+    int first = first_of_program(t);
     text[0] = '\0';
     for (int i = first; i < t->n && i < first + SHOWN && used + 1 < TEXT; i++) {
         int n = snprintf(text + used, TEXT - used, "%s", i > first ? " < " : "");
@@ -94,22 +102,41 @@ static tn_status count_nans(tn_tensor *t, int64_t *out) {
     return status;
 }
 
-tn_status tni_anomaly_check(tni_node *node, tn_tensor *const *outs) {
-    for (uint32_t i = 0; i < node->n_edges; i++) {
-        int64_t n = 0;
-        if (!outs[i] || !tni_is_float(outs[i]->view.dtype))
-            continue;
-        TNI_TRY(count_nans(outs[i], &n));
-        if (n == 0)
-            continue;
-        char where[TEXT] = "its call was recorded while anomaly mode was off; switch it on before";
-        const trace *t = tni_hooks_trace(&node->hooks);
-        if (t && t->n > 0)
-            put_trace(where, t);
-        return tni_fail(TN_ERR_STATE,
-                        "the gradient of input %u, shape %s, is NaN in %" PRId64
-                        " of its elements; %s%s",
-                        i, TNI_SHAPE_OF(outs[i]), n, t && t->n > 0 ? "recorded by " : "", where);
+/* The first of `grads` with a NaN in it, and how many; *out_n is 0 where there is none. */
+static tn_status find_nans(tn_tensor *const *grads, uint32_t n, uint32_t *out_at, int64_t *out_n) {
+    *out_n = 0;
+    for (uint32_t i = 0; i < n && *out_n == 0; i++) {
+        *out_at = i;
+        if (grads[i] && tni_is_float(grads[i]->view.dtype))
+            TNI_TRY(count_nans(grads[i], out_n));
     }
     return TN_OK;
+}
+
+static tn_status fail(tni_node *node, const tn_tensor *grad, int64_t n, const char *what) {
+    char where[TEXT] = "; where it was recorded is told if the mode is on by then";
+    const trace *t = tni_hooks_trace(&node->hooks);
+    if (t && t->n > 0)
+        put_trace(where, t);
+    return tni_fail(TN_ERR_STATE, "%s, shape %s, is NaN in %" PRId64 " of its elements%s%s", what,
+                    TNI_SHAPE_OF(grad), n, t && t->n > 0 ? "; recorded by " : "", where);
+}
+
+tn_status tni_anomaly_check(tni_node *node, tn_tensor *const *outs) {
+    uint32_t at = 0;
+    int64_t n;
+    char what[64];
+    TNI_TRY(find_nans(outs, node->n_edges, &at, &n));
+    snprintf(what, sizeof what, "the gradient of input %u", at);
+    return n ? fail(node, outs[at], n, what) : TN_OK;
+}
+
+tn_status tni_anomaly_arrived(tni_node *node, tn_tensor *const *grads) {
+    uint32_t at = 0;
+    int64_t n;
+    TNI_TRY(find_nans(grads, node->n_outputs, &at, &n));
+    return n ? fail(node, grads[at], n,
+                    "the gradient that arrives here, which no operator made so (it was given to "
+                    "backward, came from a hook, or is a sum with infinities of both signs)")
+             : TN_OK;
 }

@@ -229,6 +229,8 @@ static tn_status run_node(run *r, uint32_t index) {
     if (status == TN_OK)
         status = arrive_at(r, &slot);
     tn_tensor **grads = &pass->grads[slot.grads];
+    if (TNI_UNLIKELY(atomic_load_explicit(&tni_anomaly, memory_order_relaxed)) && status == TN_OK)
+        status = tni_anomaly_arrived(node, grads);
     if (status == TN_OK && node->type == &tni_accumulate_type) {
         tn_tensor *grad = grads[0];
         grads[0] = NULL;

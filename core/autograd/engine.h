@@ -59,6 +59,9 @@ extern atomic_bool tni_anomaly;
 /* Keeps the call stack with a new node, if there is memory for it. */
 void tni_anomaly_recorded(tni_node *node);
 
+/* Fails where the gradient that arrives at a node has a NaN: the operators before it made none. */
+tn_status tni_anomaly_arrived(tni_node *node, tn_tensor *const *grads);
+
 /* Fails where one of the gradients of a node's inputs has a NaN. */
 tn_status tni_anomaly_check(tni_node *node, tn_tensor *const *outs);
 

@@ -93,7 +93,7 @@ static tni_node *as_strided_to(tn_tensor *base, tn_tensor *view, tni_edge edge) 
 }
 
 /* The CopySlices that runs its formula on this thread. */
-static _Thread_local tni_node *running;
+static TNI_TLS tni_node *running;
 
 /* The formula alone would be a second way to what lies before the write, beside that by way of the
  * whole: gradients would not be added up in between, and one would free what the other needs. */

@@ -55,10 +55,11 @@ TN_API bool tn_grad_enabled(void);
 TN_API bool tn_set_inference_mode(bool enabled);
 TN_API bool tn_inference_mode(void);
 
-/* Anomaly mode, of all threads: backward stops with TN_ERR_STATE at the first operator that makes a
- * NaN of a gradient, and says which it is and from where it was called, if it was recorded in this
- * mode. Much slower: call stacks are kept, and each gradient is looked through. Returns what it
- * was. */
+/* Anomaly mode, of all threads: backward stops with TN_ERR_STATE at the first NaN among the
+ * gradients and says which operator made it and from where that was called, if it was recorded in
+ * this mode, or at which one it arrives that no operator made. What lies in leaves from earlier
+ * passes is not looked at. Much slower: call stacks are kept, and each gradient is looked through.
+ * Returns what it was. */
 TN_API bool tn_set_anomaly_mode(bool enabled);
 TN_API bool tn_anomaly_mode(void);
 

@@ -23,7 +23,7 @@ typedef struct waiter {
     tn_stream_impl *stream, *other;
     tn_event_impl *event;
     tc_buffer b;
-    tn_memory spare; /* nobody uses it; a device may be idle, all the same, before it is freed */
+    tn_memory spare; /* nobody uses it; some wait for the whole device before they free */
     int way;
     tn_status status;
 } waiter;

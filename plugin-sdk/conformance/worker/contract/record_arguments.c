@@ -109,18 +109,33 @@ static void check(tc_contract *k, queued *q) {
                   v.message);
 }
 
-/* All at once behind long work, and then what came of each. */
+/* False where something has failed. A call that no record takes is left out from then on. */
+static bool queue_each(tc_contract *k, queued *calls, int n) {
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        if (calls[i].declined)
+            continue;
+        tn_status status = tc_call_placed(&calls[i].placed);
+        calls[i].declined = status == TN_ERR_UNSUPPORTED;
+        ok = calls[i].declined || tc_must(k, TNP_KERNEL_RESULT, status, calls[i].line);
+    }
+    return ok;
+}
+
+/* All at once, and then what came of each: behind work that takes longer than to queue them, which
+ * is known when they have been called before, the first time for what a first call has to do. */
 static void queue_all(tc_contract *k, tc_work *work, const char *line, bool laid_out,
                       queued *calls) {
     tn_stream_impl *stream = k->subject->stream;
     tc_arena arena = {NULL};
     int n = make_calls(k, &arena, line, laid_out, calls);
-    bool ok = !tc_failed(k) && tc_stream_sync(k, stream) && tc_work_hold(k, work, stream, 0.01);
-    for (int i = 0; ok && i < n; i++) {
-        tn_status status = tc_call_placed(&calls[i].placed);
-        calls[i].declined = status == TN_ERR_UNSUPPORTED;
-        ok = calls[i].declined || tc_must(k, TNP_KERNEL_RESULT, status, calls[i].line);
-    }
+    bool ok = !tc_failed(k) && queue_each(k, calls, n) && tc_stream_sync(k, stream);
+    double start = tc_now();
+    ok = ok && queue_each(k, calls, n);
+    double took = tc_now() - start;
+    ok = ok && tc_stream_sync(k, stream) &&
+         tc_work_hold(k, work, stream, 2 * took > 0.01 ? 2 * took : 0.01) &&
+         queue_each(k, calls, n);
     ok = tc_stream_sync(k, stream) && ok;
     for (int i = 0; i < n; i++) {
         if (ok && !calls[i].declined && !tc_failed(k))
