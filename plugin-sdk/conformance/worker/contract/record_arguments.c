@@ -4,7 +4,8 @@
  * of: rings of constants, slots for descriptors, parameters that are taken to be those of the call
  * before. More calls than that are queued behind long work, each with outputs of its own, which
  * differ in their data and their attributes, of each operator that has such; and of a few also in
- * how their tensors lie, which is the driver's matter and not the operator's. */
+ * how their tensors lie, which is the driver's matter and not the operator's. They go to some
+ * streams in turn, each of which has room for 512: of one operator there are nearly as many. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 /* Of attributes there are AROUND sets, a number that is no part of a power of two. */
-enum { CALLS = 300, AROUND = 25, STEPS = 41, LAID_OUT = 8 };
+enum { STREAMS = 3, CALLS = 300, MOST = 500 * STREAMS, AROUND = 25, STEPS = 41, LAID_OUT = 8 };
 
 typedef struct queued {
     tc_invocation call;
@@ -22,6 +23,15 @@ typedef struct queued {
     char line[TC_MAX_LINE];
     bool declined; /* no record takes it after all */
 } queued;
+
+typedef struct scene {
+    tc_contract *k;
+    tc_work work;
+    tn_stream_impl *streams[STREAMS];
+    tn_event_impl *held;
+    queued *calls; /* [MOST] */
+    int n;
+} scene;
 
 /* The next attribute has its next value. */
 static void step_attribute(tc_draft *d, const tc_record *record, int v) {
@@ -61,18 +71,18 @@ static bool read(tc_arena *arena, const char *line, int v, queued *q) {
     return tc_invocation_fill(&q->call, q->call.seed, why);
 }
 
-/* Calls that follow from a line, ready to be queued. Returns how many. */
-static int make_calls(tc_contract *k, tc_arena *arena, const char *line, bool laid_out,
-                      queued *calls) {
+/* At most `most` calls that follow from a line, ready to be queued. */
+static void make_calls(scene *n, tc_arena *arena, const char *line, bool laid_out, int most) {
+    tc_contract *k = n->k;
     tc_draft base, walking;
     char why[TC_MESSAGE], text[TC_MAX_LINE];
+    n->n = 0;
     if (!tc_draft_read(line, &base, why))
-        return 0;
+        return;
     tc_draft_set(&base, "data", "exact"); /* how good functions are is asked elsewhere */
     const tc_record *record = tc_record_find(base.subject);
     walking = base;
-    int n = 0;
-    for (int v = 0; v < CALLS && n < CALLS && !tc_failed(k); v++) {
+    for (int v = 0; v < most && !tc_failed(k); v++) {
         tc_verdict none = {.status = TC_PASS};
         tc_draft d;
         step_attribute(&walking, record, v);
@@ -81,20 +91,19 @@ static int make_calls(tc_contract *k, tc_arena *arena, const char *line, bool la
         d = walking;
         if (laid_out)
             step_layout(&d, record, v);
-        queued *q = &calls[n];
+        queued *q = &n->calls[n->n];
         q->declined = false;
         memset(&q->placed, 0, sizeof q->placed);
         if (!tc_draft_line(&d, text) || !read(arena, text, v, q))
             continue;
         if (q->call.in_place < 0 &&
-            tc_place_call(k->subject, k->subject->stream, &q->call, &q->placed, &none))
-            n++;
+            tc_place_call(k->subject, n->streams[n->n % STREAMS], &q->call, &q->placed, &none))
+            n->n++;
         else
             tc_unplace(&q->placed);
         if (none.status == TC_FAIL || none.status == TC_ERROR)
             tc_verdict_set(k->out, none.status, none.requirement, "%s", none.message);
     }
-    return n;
 }
 
 static void check(tc_contract *k, queued *q) {
@@ -109,60 +118,83 @@ static void check(tc_contract *k, queued *q) {
                   v.message);
 }
 
-/* False where something has failed. A call that no record takes is left out from then on. */
-static bool queue_each(tc_contract *k, queued *calls, int n) {
+static bool settle(scene *n) {
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) {
-        if (calls[i].declined)
+    for (int i = 0; i < STREAMS; i++)
+        ok = tc_stream_sync(n->k, n->streams[i]) && ok;
+    return ok;
+}
+
+/* False where something has failed. A call that no record takes is left out from then on. */
+static bool queue_each(scene *n) {
+    bool ok = true;
+    for (int i = 0; i < n->n && ok; i++) {
+        queued *q = &n->calls[i];
+        if (q->declined)
             continue;
-        tn_status status = tc_call_placed(&calls[i].placed);
-        calls[i].declined = status == TN_ERR_UNSUPPORTED;
-        ok = calls[i].declined || tc_must(k, TNP_KERNEL_RESULT, status, calls[i].line);
+        tn_status status = tc_call_placed(&q->placed);
+        q->declined = status == TN_ERR_UNSUPPORTED;
+        ok = q->declined || tc_must(n->k, TNP_KERNEL_RESULT, status, q->line);
     }
+    return ok;
+}
+
+/* What is queued on any of the streams from now on runs in so many seconds. */
+static bool hold(scene *n, double seconds) {
+    const tn_event_ops *events = n->k->subject->ops->events;
+    bool ok = tc_work_hold(n->k, &n->work, n->streams[0], seconds) &&
+              tc_must(n->k, TNP_EVENT_RECORD, events->record(n->held, n->streams[0]), "record");
+    for (int i = 1; i < STREAMS && ok; i++)
+        ok = tc_must(n->k, TNP_EVENT_WAIT, events->wait(n->streams[i], n->held), "wait");
     return ok;
 }
 
 /* All at once, and then what came of each: behind work that takes longer than to queue them, which
  * is known when they have been called before, the first time for what a first call has to do. */
-static void queue_all(tc_contract *k, tc_work *work, const char *line, bool laid_out,
-                      queued *calls) {
-    tn_stream_impl *stream = k->subject->stream;
+static void queue_all(scene *n, const char *line, bool laid_out, int most) {
     tc_arena arena = {NULL};
-    int n = make_calls(k, &arena, line, laid_out, calls);
-    bool ok = !tc_failed(k) && queue_each(k, calls, n) && tc_stream_sync(k, stream);
+    make_calls(n, &arena, line, laid_out, most);
+    bool ok = !tc_failed(n->k) && queue_each(n) && settle(n);
     double start = tc_now();
-    ok = ok && queue_each(k, calls, n);
+    ok = ok && queue_each(n);
     double took = tc_now() - start;
-    ok = ok && tc_stream_sync(k, stream) &&
-         tc_work_hold(k, work, stream, 2 * took > 0.01 ? 2 * took : 0.01) &&
-         queue_each(k, calls, n);
-    ok = tc_stream_sync(k, stream) && ok;
-    for (int i = 0; i < n; i++) {
-        if (ok && !calls[i].declined && !tc_failed(k))
-            check(k, &calls[i]);
-        tc_unplace(&calls[i].placed);
+    ok = ok && settle(n) && hold(n, 2 * took > 0.01 ? 2 * took : 0.01) && queue_each(n);
+    ok = settle(n) && ok;
+    for (int i = 0; i < n->n; i++) {
+        if (ok && !n->calls[i].declined && !tc_failed(n->k))
+            check(n->k, &n->calls[i]);
+        tc_unplace(&n->calls[i].placed);
     }
     tc_arena_finish(&arena);
 }
 
+static bool set_up(tc_contract *k, scene *n) {
+    *n = (scene){.k = k};
+    bool ok = tc_has_streams(k) && tc_work_create(k, k->subject, &n->work) &&
+              tc_event_create(k, k->subject, 0, &n->held);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, k->subject, 0, &n->streams[i]);
+    n->calls = ok ? tc_arena_array(&k->arena, MOST, sizeof *n->calls) : NULL;
+    return ok && (n->calls || TC_CASE_ERROR(k->out, "the host has no memory for this case"));
+}
+
 void tc_record_arguments(tc_contract *k) {
     const tn_plugin *p = k->subject->plugin;
-    tc_work work;
-    if (!tc_has_streams(k) || !tc_work_create(k, k->subject, &work))
-        return;
-    tc_reached *reached = tc_reach_records(k, TC_SMOKE, NULL);
-    queued *calls = tc_arena_array(&k->arena, CALLS, sizeof *calls);
-    int n = 0;
-    if (!calls)
-        TC_CASE_ERROR(k->out, "the host has no memory for this case");
-    for (uint64_t i = 0; reached && calls && i < p->n_kernels && !tc_failed(k); i++) {
+    scene n;
+    int operators = 0, most = MOST; /* until one has had them */
+    tc_reached *reached = set_up(k, &n) ? tc_reach_records(k, TC_SMOKE, NULL) : NULL;
+    for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++) {
         bool seen = false; /* one record of each operator */
         for (uint64_t j = 0; j < i && !seen; j++)
             seen = strcmp(p->kernels[i]->op, p->kernels[j]->op) == 0 && reached[j].lines[0];
         if (seen || !reached[i].lines[0])
             continue;
-        if (n < LAID_OUT || has_attributes(tc_record_find(p->kernels[i]->op)))
-            queue_all(k, &work, reached[i].lines[0], n < LAID_OUT, calls);
-        n++;
+        bool attributes = has_attributes(tc_record_find(p->kernels[i]->op)),
+             laid_out = operators++ < LAID_OUT;
+        if (!attributes && !laid_out)
+            continue;
+        queue_all(&n, reached[i].lines[0], laid_out, attributes ? most : CALLS);
+        if (attributes)
+            most = CALLS;
     }
 }
