@@ -43,13 +43,14 @@ static void free_trace(void *user) {
     tni_free(user);
 }
 
-void tni_anomaly_recorded(tni_node *node) {
+tni_node *tni_anomaly_recorded(tni_node *node) {
     trace *t = tni_alloc(sizeof *t);
     if (!t)
-        return; /* the message says less */
+        return node; /* the message says less */
     t->n = backtrace(t->frames, MOST_FRAMES);
     if (!tni_hooks_add_trace(&node->hooks, t, free_trace))
         tni_free(t);
+    return node;
 }
 
 /* "function+0x1a (program+0x1234)", as addr2line takes it. */

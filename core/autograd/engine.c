@@ -13,7 +13,7 @@ typedef struct run {
     tni_pass *pass;
     tni_capture *captures;
     bool partial; /* there are captures: leaves do not accumulate */
-    bool retain, create;
+    bool retain, create, looks_for_nan;
     const tni_node *failed; /* whose backward it was, for the message */
     tni_stream_use streams;
 } run;
@@ -215,7 +215,7 @@ static tn_status call_formula(run *r, tni_node *node, tn_tensor *const *grads, t
     tni_wanted_edges = before;
     if (saves)
         leave(node, status == TN_OK && !r->retain);
-    if (TNI_UNLIKELY(atomic_load_explicit(&tni_anomaly, memory_order_relaxed)) && status == TN_OK)
+    if (TNI_UNLIKELY(r->looks_for_nan) && status == TN_OK)
         status = tni_anomaly_check(node, outs);
     return status;
 }
@@ -229,7 +229,7 @@ static tn_status run_node(run *r, uint32_t index) {
     if (status == TN_OK)
         status = arrive_at(r, &slot);
     tn_tensor **grads = &pass->grads[slot.grads];
-    if (TNI_UNLIKELY(atomic_load_explicit(&tni_anomaly, memory_order_relaxed)) && status == TN_OK)
+    if (TNI_UNLIKELY(r->looks_for_nan) && status == TN_OK)
         status = tni_anomaly_arrived(node, grads);
     if (status == TN_OK && node->type == &tni_accumulate_type) {
         tn_tensor *grad = grads[0];
@@ -328,6 +328,7 @@ tn_status tni_engine_run(const tni_edge *roots, tn_tensor **grads, uint64_t n_ro
     r.captures = captures;
     r.partial = captures != NULL;
     r.retain = retain_graph || create_graph;
+    r.looks_for_nan = tn_anomaly_mode();
     r.create = create_graph;
     r.failed = NULL;
     r.streams.n_devices = r.streams.n_used = 0;

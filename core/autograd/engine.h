@@ -56,8 +56,8 @@ void tni_retain_hook_remove(tn_tensor *t);
 
 extern atomic_bool tni_anomaly;
 
-/* Keeps the call stack with a new node, if there is memory for it. */
-void tni_anomaly_recorded(tni_node *node);
+/* Keeps the call stack with a new node, if there is memory for it; returns the node. */
+tni_node *tni_anomaly_recorded(tni_node *node);
 
 /* Fails where the gradient that arrives at a node has a NaN: the operators before it made none. */
 tn_status tni_anomaly_arrived(tni_node *node, tn_tensor *const *grads);

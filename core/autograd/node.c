@@ -58,7 +58,7 @@ tni_node *tni_node_new(const tni_node_type *type, uint32_t n_edges, uint32_t n_o
     node->hooks = NULL;
     atomic_init(&node->owner, 0);
     if (TNI_UNLIKELY(atomic_load_explicit(&tni_anomaly, memory_order_relaxed)))
-        tni_anomaly_recorded(node);
+        return tni_anomaly_recorded(node);
     return node;
 }
 
