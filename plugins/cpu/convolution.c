@@ -131,7 +131,8 @@ static phase phase_at(const job *j, int64_t index, int64_t start) {
     return p;
 }
 
-/* Fills steps and weights, phase by phase. */
+/* Fills steps and weights, phase by phase. A tap that no phase sees, where the stride is longer
+ * than the input, has no row: depth is what there is then. */
 static void find_steps(job *j) {
     const conv *v = &j->v;
     int64_t n = 0, dy, dx;
@@ -147,6 +148,7 @@ static void find_steps(job *j) {
                         j->weights[n++] = c * channel + ky * v->kernel[1] + kx;
                     }
     }
+    j->depth = n;
 }
 
 /* Rows [begin, end) of the packed weight of all groups. */

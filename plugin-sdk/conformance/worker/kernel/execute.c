@@ -170,6 +170,13 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     return NULL;
 }
 
+/* Byte `at` of a workspace that nobody has written: 0x7fff in every 16 bits is NaN in each floating
+ * dtype, and as an index or a length of 32 or 64 bits it leads far outside, where -1 would find the
+ * element before. */
+static unsigned char unwritten(uint64_t at) {
+    return at % 2 == 0 ? 0xff : 0x7f;
+}
+
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->workspace)
         return true;
@@ -179,8 +186,9 @@ static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
         return false;
     uint64_t guard = p->subject->alignment;
     for (uint64_t i = 0; i < guard; i++)
-        if (image[i] != 0xff || image[p->workspace_room - 1 - i] != 0xff)
-            out->workspace_overrun = true;
+        out->workspace_overrun |=
+            image[i] != unwritten(i) ||
+            image[p->workspace_room - 1 - i] != unwritten(p->workspace_room - 1 - i);
     return true;
 }
 
@@ -270,7 +278,7 @@ static void take_back(expendable *e) {
 
 /* ---- calling ----------------------------------------------------------------------------- */
 
-/* Full of ones (NaN in every floating dtype), between guards of the alignment. */
+/* Unwritten, between guards of the alignment. */
 static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
     tc_subject *s = p->subject;
     void *host;
@@ -278,9 +286,15 @@ static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->workspace);
     p->workspace_room = bytes + 2 * s->alignment;
     tn_status status = tc_alloc(s, TN_SPACE_DEVICE, p->workspace_room, &p->workspace, &host);
-    return status == TN_OK
-               ? s->memory->fill(s->device, p->tn.stream, p->workspace, 0, 0xff, p->workspace_room)
-               : status;
+    if (status != TN_OK)
+        return status;
+    unsigned char *image = tc_arena_array(p->call->arena, p->workspace_room, 1);
+    if (!image)
+        return TN_ERR_OUT_OF_MEMORY;
+    for (uint64_t i = 0; i < p->workspace_room; i++)
+        image[i] = unwritten(i);
+    return s->memory->copy_from_host(s->device, p->tn.stream, p->workspace, 0, image, 0,
+                                     p->workspace_room);
 }
 
 tn_status tc_prepare_placed(tc_placed *p) {

@@ -89,6 +89,7 @@ static const struct geometry {
     {2, 3, 10, 10, 33, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1},
     {2, 2, 12, 13, 3, {3, 3}, {2, 2}, {1, 2}, {3, 3}, 1}, /* taps further apart than outputs */
     {2, 4, 13, 9, 4, {2, 3}, {3, 2}, {4, 3}, {4, 3}, 2},
+    {2, 4, 1, 2, 6, {3, 3}, {2, 3}, {1, 1}, {1, 1}, 2}, /* strides beyond the input */
 };
 
 static void output_sizes(const struct geometry *g, int64_t y[4]) {
@@ -158,6 +159,14 @@ static void list_crossed(const tc_sampler *m) {
             1, 2, size, 3, 3, {kernel, 1}, {stride, 1}, {padding, 0}, {dilation, 1}, 1};
         struct geometry wide = {
             1, 2, 3, size, 3, {1, kernel}, {1, stride}, {0, padding}, {1, dilation}, 1};
+        tc_emit(m, call_line(m, &high, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
+        tc_emit(m, call_line(m, &wide, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
+    }
+    /* and inputs of a few pixels, of which a stride passes the end, with taps that see none */
+    for (int at = 0; at < 4 * 5 * 2; at++) {
+        int64_t size = 1 + at % 4, stride = 1 + at / 4 % 5, padding = 1 + at / 20;
+        struct geometry high = {2, 2, size, 3, 3, {3, 1}, {stride, 1}, {padding, 0}, {1, 1}, 1};
+        struct geometry wide = {2, 2, 3, size, 3, {1, 3}, {1, stride}, {0, padding}, {1, 1}, 1};
         tc_emit(m, call_line(m, &high, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
         tc_emit(m, call_line(m, &wide, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
     }

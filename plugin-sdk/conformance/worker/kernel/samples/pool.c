@@ -204,6 +204,13 @@ static void list_crossed(const tc_sampler *m) {
                              way & 1};
         tc_emit(m, call_line(m, &g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     }
+    /* and inputs of a few pixels, of which a stride passes the end */
+    for (int at = 0; at < 4 * 5; at++) {
+        int64_t size = 1 + at % 4, stride = 1 + at / 4;
+        struct geometry g = {2,      2,      size,   5 - size, {3, 3}, {stride, 6 - stride},
+                             {1, 1}, {1, 1}, at % 2, at % 3};
+        tc_emit(m, call_line(m, &g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    }
 }
 
 static void list(const tc_sampler *m) {
