@@ -179,7 +179,7 @@ static void result(reader *r, expected *e) {
 static uint32_t results(reader *r, expected *out) {
     uint32_t n = 0;
     while (!r->failed && *r->at == ' ' && strncmp(r->at, " grad ", 6) != 0 &&
-           strncmp(r->at, " differs=", 9) != 0) {
+           strncmp(r->at, " jvp ", 5) != 0 && strncmp(r->at, " differs=", 9) != 0) {
         skip(r, " ");
         if (n == MAX_RESULTS)
             r->failed = true;
@@ -218,6 +218,8 @@ bool call_read(const char *line, call *c, char why[128]) {
     c->n_results = results(&r, c->results);
     if (!r.failed && take(&r, " grad"))
         c->n_gradients = results(&r, c->gradients);
+    if (!r.failed && take(&r, " jvp"))
+        c->n_tangents = results(&r, c->tangents);
     c->differs = strncmp(r.at, " differs=", 9) == 0;
     if (!r.failed && (c->differs || !*r.at))
         return true;

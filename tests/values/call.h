@@ -1,6 +1,6 @@
 /* A line of the data: a call and what it is to give.
  *
- *   NAME(ARGUMENTS) -> RESULTS [grad RESULTS] [differs=RULE]
+ *   NAME(ARGUMENTS) -> RESULTS [grad RESULTS] [jvp RESULTS] [differs=RULE]
  *
  * An argument is a tensor (inputs.py: any:f32[2,3]strided#17), a list of such or None {a; b}, a list of integers
  * (2,3), a number, True, False, None, 'text', or a dtype @f32. A result is DTYPE[SIZES] with elements as they
@@ -43,8 +43,8 @@ typedef struct call {
     int64_t ints[TC_MAX_ARGS * 8];
     uint32_t n_ints;
     char words[TC_MAX_ARGS][48];
-    expected results[MAX_RESULTS], gradients[MAX_RESULTS];
-    uint32_t n_results, n_gradients;
+    expected results[MAX_RESULTS], gradients[MAX_RESULTS], tangents[MAX_RESULTS];
+    uint32_t n_results, n_gradients, n_tangents;
     bool differs;
 } call;
 

@@ -143,7 +143,7 @@ static void compare_reals(const promise *p, const expected *e, const uint8_t *go
         if (isfinite(near) && off <= 2 * magnitude(error))
             out->is_no_better = true;
         else
-            fail(out, "element %lld is %.9g, expected %.9g within %.3g (PyTorch is off by %.3g)",
+            fail(out, "element %lld is %.17g, expected %.17g within %.3g (PyTorch is off by %.3g)",
                  (long long)i, g, r, limit, magnitude(error));
     }
 }

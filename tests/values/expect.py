@@ -13,11 +13,12 @@ import struct
 from dataclasses import dataclass
 
 import torch
+from torch.autograd import forward_ad
 
 import rules
 import torch_calls
 from calls import Dtype
-from inputs import DTYPES, FLOATS, FORMS, NAMES, Tensor, hashed, raw, upstream
+from inputs import DTYPES, FLOATS, FORMS, NAMES, Tensor, hashed, raw, tangent, upstream
 
 DISTURBANCE = 2.0**-20
 ANYTHING, NOTHING = 32767, -32768  # of a code: any value passes; zero
@@ -232,6 +233,88 @@ class Evaluator:
                 r.error = torch.where(r.wide.isinf() & at_the_top, math.inf, r.error)
         return out
 
+    # ---- forward mode ----
+
+    def moved_along(self, args, attempt=None):
+        """J v of the floating results, v the tangents of the floating inputs, in an attempt moved a little; None for
+        each that does not depend on them."""
+        places = [i for i, t in enumerate(self.call.tensors) if t.is_float]
+        tensors = flat_tensors(args)
+        with forward_ad.dual_level():
+            duals = {}
+            for n, i in enumerate(places):
+                v = tangent(n, self.call.tensors[i]).to(tensors[i].dtype)
+                if attempt is not None:
+                    v = self.disturbed(lambda t, given: t, attempt + 3)(v, self.call.tensors[i])
+                duals[id(tensors[i])] = forward_ad.make_dual(tensors[i], v)
+
+            def one(a):
+                return [one(x) for x in a] if isinstance(a, list) else duals.get(id(a), a)
+            return [forward_ad.unpack_dual(r).tangent for r in self.run([one(a) for a in args]) if r.is_floating_point()]
+
+    def tangents(self):
+        """Of each floating result: zeros where it does not depend on the inputs. None where PyTorch has no formula,
+        or one that contradicts its gradients, and where dtypes are mixed or narrower than f32."""
+        results = [r for r in self.run(self.arguments()) if r.is_floating_point()]
+        dtypes = {t.dtype for t in self.call.tensors if t.is_float} | {NAMES[r.dtype] for r in results}
+        if dtypes not in ({"f64"}, {"f32"}) or (self.op.schema.base, *dtypes) in rules.COARSE_TANGENTS:
+            return None
+        change = self.to_wide(*dtypes)
+        try:
+            native = self.moved_along(self.arguments())
+            exact = self.moved_along(self.wide_arguments(change))
+        except REFUSALS:
+            return None
+        if not self.is_transposed(change, exact):
+            return None
+        moved = [self.moved_along(self.wide_arguments(self.disturbed(change, k)), k) for k in range(3)]
+        out = [self.slope(r, *of) for r, *of in zip(results, native, exact, most_moved(exact, moved))]
+        for r, again in zip(out, self.reversed_twice(self.arguments())):
+            if again is not None:  # as near as either of PyTorch's ways is near enough
+                r.error = torch.maximum(r.error, (again.double() - r.wide).abs().nan_to_num(nan=math.inf))
+        self.add_errors(out, lambda: self.moved_along(self.in_f32()))
+        self.add_errors(out, lambda: self.reversed_twice(self.in_f32()))
+        return out
+
+    def reversed_twice(self, args):
+        """J v as the derivative of u J by u along v; None for what cannot be differentiated twice."""
+        leaves = [t.requires_grad_() for t in flat_tensors(args) if t.is_floating_point()]
+        results = [r for r in self.run(args) if r.is_floating_point()]
+        ups = [torch.ones_like(r, requires_grad=True) for r in results]
+        roots = [(r, u) for r, u in zip(results, ups) if r.requires_grad]
+        given = [t for t in self.call.tensors if t.is_float]
+        try:
+            grads = torch.autograd.grad([r for r, _ in roots], leaves, [u for _, u in roots], create_graph=True, allow_unused=True)
+            along = [(g, tangent(i, t).to(g.dtype)) for i, (g, t) in enumerate(zip(grads, given)) if g is not None and g.requires_grad]
+            moved = torch.autograd.grad([g for g, _ in along], ups, [v for _, v in along], allow_unused=True)
+        except REFUSALS:
+            return [None] * len(results)
+        return [None if m is None else m.detach() for m in moved]
+
+    def is_transposed(self, change, tangents):
+        """Is u (J v) what (u J) v is?"""
+        args = self.wide_arguments(change)
+        leaves = [t.requires_grad_() for t in flat_tensors(args) if t.is_floating_point()]
+        roots = [(r, t) for r, t in zip([r for r in self.run(args) if r.is_floating_point()], tangents) if r.requires_grad]
+        ups = [upstream(i, "f64", r.shape) for i, (r, _) in enumerate(roots)]
+        grads = torch.autograd.grad([r for r, _ in roots], leaves, ups, allow_unused=True)
+        given = [t for t in self.call.tensors if t.is_float]
+        forward = [(u * t).flatten() for u, (_, t) in zip(ups, roots) if t is not None]
+        reverse = [(g * tangent(i, t)).flatten() for i, (g, t) in enumerate(zip(grads, given)) if g is not None]
+        terms = [torch.cat(x) if x else torch.zeros(0, dtype=torch.float64) for x in (forward, reverse)]
+        return bool((terms[0].sum() - terms[1].sum()).abs() <= 2e-14 * torch.cat(terms).abs().sum())
+
+    def slope(self, result, native, exact, scale):
+        if native is None or exact is None:
+            native, exact = torch.zeros_like(result), torch.zeros(result.shape, dtype=torch.float64)
+            scale = exact
+        for t in flat_tensors(self.arguments()) if result.dtype == torch.float64 else []:
+            scale = torch.maximum(scale, largest(t, exact.shape, self.pointwise))  # nothing better is known
+        error = (native.double() - exact).abs()
+        # What has no value moves nowhere; and steps may overflow where PyTorch's do not.
+        nowhere = result.isnan() | (exact.abs() > torch.finfo(result.dtype).max / 8)
+        return Result(native.detach(), exact.detach(), scale, torch.where(nowhere, math.inf, error).detach(), self.pointwise)
+
     def gradient(self, t, native, exact, scale, result):
         if native is None or exact is None:
             native, exact = torch.zeros(t.sizes, dtype=DTYPES[t.dtype]), torch.zeros(t.sizes, dtype=torch.float64)
@@ -274,7 +357,8 @@ def largest(t, shape, elementwise):
 
 
 def expected(call, pointwise):
-    """(results, gradients or None), after rules.py has had its say; an exception where PyTorch refuses."""
+    """(results, gradients or None, tangents or None), after rules.py has had its say; an exception where PyTorch
+    refuses."""
     e = Evaluator(call, pointwise)
     try:
         if rules.traps(call):
@@ -285,10 +369,13 @@ def expected(call, pointwise):
         if results is None:
             raise
         results = [Result(r) for r in results]
-    gradients = None
+    gradients = tangents = None
     if call.gradient:
         try:
             gradients = e.gradients()
         except REFUSALS as error:
             call.lacks_gradient = str(error)
-    return rules.applied(call, results, gradients)
+    results, gradients = rules.applied(call, results, gradients)
+    if gradients is not None and not call.differs:
+        tangents = e.tangents()
+    return results, gradients, tangents

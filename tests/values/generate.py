@@ -65,19 +65,22 @@ class Writer:
     def __init__(self):
         self.lines, self.blob, self.counts = [], bytearray(), collections.Counter()
 
-    def add(self, call, results, gradients):
-        self.lines.append(line(call, results, gradients))
-        for r in results + (gradients or []):
+    def add(self, call, results, gradients, tangents):
+        self.lines.append(line(call, results, gradients, tangents))
+        for r in results + (gradients or []) + (tangents or []):
             self.blob += r.blob() if isinstance(r, expect.Result) else b""
         self.counts["calls"] += 1
         self.counts["gradients"] += gradients is not None
+        self.counts["tangents"] += tangents is not None
         self.counts["differs"] += bool(call.differs)
 
 
-def line(call, results, gradients):
+def line(call, results, gradients, tangents):
     words = [f"{call} ->", " ".join(map(str, results))]
     if gradients is not None:
         words += ["grad", " ".join(map(str, gradients))]
+    if tangents is not None:
+        words += ["jvp", " ".join(map(str, tangents))]
     if call.differs:
         words.append(f"differs={call.differs}")
     return " ".join(words)
@@ -142,15 +145,15 @@ def expect_of(call, functional, pointwise):
     if call.op.form != "out":
         return call, *expect.expected(call, pointwise)
     same = calls.Call(functional, call.args)
-    results, _ = expect.expected(same, pointwise)
+    results, *_ = expect.expected(same, pointwise)
     out = Tensor("any", results[0].dtype, tuple(results[0].native.shape), "strided", 1)
-    return calls.Call(call.op, call.complete()[:-1] + [out], differs=same.differs), results, None
+    return calls.Call(call.op, call.complete()[:-1] + [out], differs=same.differs), results, None, None
 
 
 def write_call(call, functional, pointwise, writer, notes):
     name = call.op.schema.name
     try:
-        call, results, gradients = expect_of(call, functional, pointwise)
+        call, results, gradients, tangents = expect_of(call, functional, pointwise)
     except rules.LeftOut as rule:
         writer.counts[f"left out: {rule}"] += 1
         return
@@ -160,7 +163,7 @@ def write_call(call, functional, pointwise, writer, notes):
         return
     if call.lacks_gradient:
         notes[name, "no gradient: " + call.lacks_gradient.split("\n")[0][:90]].append(str(call))
-    writer.add(call, [Shape(r) for r in results] if functional.schema.name in samples.SHAPES else results, gradients)
+    writer.add(call, [Shape(r) for r in results] if functional.schema.name in samples.SHAPES else results, gradients, tangents)
 
 
 def file_of(section):

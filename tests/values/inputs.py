@@ -135,6 +135,11 @@ def upstream(i, dtype, shape):
     return store(values("any", dtype, 1 + i, math.prod(shape)), tuple(shape), dtype)
 
 
+def tangent(i, given):
+    """The direction that floating input i is moved along in forward mode."""
+    return store(values("any", given.dtype, 101 + i, math.prod(given.sizes)), given.sizes, given.dtype)
+
+
 @dataclass
 class Tensor:
     """An input of a call."""

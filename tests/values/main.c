@@ -23,8 +23,8 @@ typedef struct options {
 } options;
 
 typedef struct counts {
-    uint64_t calls, comparisons, gradients, failed, differs, no_better, anything, disturbed,
-        noticed;
+    uint64_t calls, comparisons, gradients, tangents, failed, differs, no_better, anything,
+        disturbed, noticed;
 } counts;
 
 /* Names of operators that lines were seen of, or are done without. */
@@ -193,6 +193,53 @@ static void check_gradients(run *r) {
     tn_error_clear();
 }
 
+/* ---- forward mode ------------------------------------------------------------------------ */
+
+/* The call as a function of its floating inputs, of whose results those that float count. */
+static tn_status call_on(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                         uint64_t n_outputs, void *user) {
+    run *r = user;
+    tn_tensor *got[MAX_RESULTS];
+    uint64_t n_taken = 0, n_given = 0;
+    for (uint32_t i = 0; i < r->c->n_inputs && n_taken < n_inputs; i++) {
+        if (!(TN_DTYPES_FLOAT & TN_DTYPE_BIT(r->c->inputs[i].dtype)))
+            continue;
+        tn_tensor *t = inputs[n_taken++];
+        if (r->c->places[i])
+            *r->c->places[i] = t;
+        else
+            r->c->cells[i]->v.pointer = t;
+    }
+    int n = make_call(r, got);
+    for (int i = 0; i < n && n_given < n_outputs; i++) {
+        if (TN_DTYPES_FLOAT & TN_DTYPE_BIT(tn_dtype_of(got[i])))
+            outputs[n_given++] = got[i];
+    }
+    return n < 0 ? tn_error_status() : TN_OK;
+}
+
+static void check_tangents(run *r) {
+    TN_SCOPE;
+    tn_tensor *leaves[MAX_INPUTS], *along[MAX_INPUTS], *outputs[MAX_RESULTS], *got[MAX_RESULTS];
+    uint64_t n_leaves = 0;
+    bool placed = place(r, leaves, &n_leaves);
+    for (uint64_t i = 0; placed && i < n_leaves; i++) {
+        input v = {.kind = "any",
+                   .dtype = tn_dtype_of(leaves[i]),
+                   .rank = (int32_t)tn_rank(leaves[i]),
+                   .seed = 101 + i};
+        memcpy(v.sizes, tn_sizes(leaves[i]).data, (size_t)v.rank * sizeof *v.sizes);
+        along[i] = input_place(&v, r->device);
+    }
+    r->counts->tangents++;
+    if (!placed ||
+        tn_jvp(call_on, r, leaves, along, n_leaves, false, outputs, got, r->c->n_tangents) != TN_OK)
+        report(r, "forward mode: ", tn_error_message());
+    else
+        check(r, "tangent", r->c->tangents, r->c->n_tangents, got);
+    tn_error_clear();
+}
+
 static void run_call(run *r) {
     call *c = r->c;
     r->op = tn_op_find(c->name);
@@ -215,6 +262,10 @@ static void run_call(run *r) {
     if (c->n_gradients) {
         r->promise.is_gradient = true;
         check_gradients(r);
+    }
+    if (c->n_tangents) {
+        r->promise.is_gradient = true;
+        check_tangents(r);
     }
 }
 
@@ -283,7 +334,8 @@ static bool run_file(run *r, const char *path) {
             break;
         }
         is_good = locate(c.results, c.n_results, values, size, &at) &&
-                  locate(c.gradients, c.n_gradients, values, size, &at);
+                  locate(c.gradients, c.n_gradients, values, size, &at) &&
+                  locate(c.tangents, c.n_tangents, values, size, &at);
         if (!is_good)
             printf("%s:%ld: the values end before\n", path, number);
         note_name(c.name, strlen(c.name));
@@ -345,9 +397,11 @@ int main(int argc, char **argv) {
         is_good &= run_file(&r, o.files[i]);
     if (!o.only)
         tn_op_list(check_name, &n.failed);
-    printf("%s: %llu calls, %llu comparisons (%llu of gradients), %llu failed\n", r.type,
-           (unsigned long long)n.calls, (unsigned long long)n.comparisons,
-           (unsigned long long)n.gradients, (unsigned long long)n.failed);
+    printf("%s: %llu calls, %llu comparisons (%llu of gradients, %llu of forward mode), %llu "
+           "failed\n",
+           r.type, (unsigned long long)n.calls, (unsigned long long)n.comparisons,
+           (unsigned long long)n.gradients, (unsigned long long)n.tangents,
+           (unsigned long long)n.failed);
     printf("%llu calls differ from PyTorch by a rule; %llu comparisons are as near as PyTorch, not "
            "within the "
            "bound; %llu elements have no expectation\n",

@@ -386,6 +386,11 @@ def check_page(page):
         raise SystemExit(f"docs/values.md names no rule {', '.join(missing)}")
 
 
+# Forward mode of PyTorch is not compared where it is coarser than our bound: its formula adds a small number to what it
+# divides by.
+COARSE_TANGENTS = {("logcumsumexp", "f64")}
+
+
 def applied(call, results, gradients):
     base, name = call.op.functional.base.rstrip("_"), call.op.functional.name
     for rule, names, applies in LEFT_OUT:
