@@ -1,4 +1,5 @@
-/* What stands at a place of the sorted order: median, kthvalue, quantile. */
+/* What stands at a place of the sorted order: median, kthvalue, mode, quantile. */
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 
 #include <math.h>
@@ -17,10 +18,6 @@ static bool sort_along(tni_temps *tmp, const char *call, tn_tensor *self, int64_
     s->dim = tni_wrap_dim(dim, self->view.rank, call);
     if (s->dim < 0)
         return false;
-    if (self->view.dtype == TN_BOOL) {
-        tni_fail(TN_ERR_DTYPE, "%s: not defined for bool; cast with tn_to_dtype", call);
-        return false;
-    }
     tn_tensor *x = self->view.rank ? self : tni_own(tmp, tni_reshape(self, TN_SHAPE(1)));
     if (!x)
         return false;
@@ -41,6 +38,14 @@ static bool sort_along(tni_temps *tmp, const char *call, tn_tensor *self, int64_
         return s->count != NULL;
     }
     return true;
+}
+
+/* Of two values none lies in the middle. */
+static bool has_middle(const char *call, const tn_tensor *self) {
+    if (self->view.dtype != TN_BOOL)
+        return true;
+    tni_fail(TN_ERR_DTYPE, "%s: not defined for bool; cast with tn_to_dtype", call);
+    return false;
 }
 
 /* Elements `at` [.., 1, ..] of each sorted row: value, and where it came from. */
@@ -82,7 +87,7 @@ tn_status tni_run_medians_dim(const char *call, const tn_cell *args, tn_cell *re
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_temps tmp = {0};
     sorted s;
-    if (!sort_along(&tmp, call, self, args[1].v.i64, &s))
+    if (!has_middle(call, self) || !sort_along(&tmp, call, self, args[1].v.i64, &s))
         return tni_temps_return(&tmp, NULL, rets);
     return take(&tmp, &s, self, middle(&tmp, &s, skip), args[2].v.boolean, rets);
 }
@@ -97,7 +102,7 @@ tn_status tni_run_medians(const char *call, const tn_cell *args, tn_cell *rets, 
                                 tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_float(NAN),
                                                        self->view.dtype, self->device->id)),
                                 rets);
-    if (!flat || !sort_along(&tmp, call, flat, 0, &s))
+    if (!flat || !has_middle(call, self) || !sort_along(&tmp, call, flat, 0, &s))
         return tni_temps_return(&tmp, NULL, rets);
     tn_tensor *at = middle(&tmp, &s, skip);
     tn_tensor *value = at ? tni_own(&tmp, tni_gather(s.values, 0, at)) : NULL;
@@ -110,7 +115,8 @@ tn_status tni_run_kthvalue(const tn_cell *args, tn_cell *rets) {
     int64_t k = args[1].v.i64;
     tni_temps tmp = {0};
     sorted s;
-    if (!sort_along(&tmp, "tn_kthvalue", self, args[2].v.i64, &s))
+    if (!has_middle("tn_kthvalue", self) ||
+        !sort_along(&tmp, "tn_kthvalue", self, args[2].v.i64, &s))
         return tni_temps_return(&tmp, NULL, rets);
     if (k < 1 || k > s.n) {
         tni_temps_finish(&tmp);
@@ -120,6 +126,45 @@ tn_status tni_run_kthvalue(const tn_cell *args, tn_cell *rets) {
                         (long long)k, s.dim, (long long)s.n, (long long)s.n);
     }
     return take(&tmp, &s, self, place(&tmp, &s, k - 1), args[3].v.boolean, rets);
+}
+
+/* ---- what occurs most often --------------------------------------------------------------- */
+
+/* The last place of the longest run of equals in each sorted row, of the first of the longest. */
+static tn_tensor *longest_run(tni_temps *tmp, const sorted *s) {
+    tn_tensor *starts, *ignored;
+    int32_t dim = s->dim;
+    if (s->n == 1)
+        return place(tmp, s, 0);
+    tn_tensor *before = tni_own(tmp, tni_narrow(s->values, dim, 0, s->n - 1));
+    tn_tensor *after = tni_own(tmp, tni_narrow(s->values, dim, 1, s->n - 1));
+    tn_tensor *is_new = tni_own(tmp, tni_to_dtype(tni_own(tmp, tni_ne(after, before)), TN_I64));
+    tn_tensor *at = tni_own(
+        tmp, tni_arange_start(tn_int(1), tn_int(s->n), tn_int(1), TN_I64, s->values->device->id));
+    at = tni_along(tmp, at, dim, s->values->view.rank);
+    tn_tensor *start = at ? tni_own(tmp, tni_mul(is_new, at)) : NULL; /* 0 within a run */
+    if (!start || tni_cummax(start, dim, &starts, &ignored) != TN_OK)
+        return NULL;
+    tni_own(tmp, starts);
+    tni_own(tmp, ignored);
+    tn_tensor *length = tni_own(tmp, tni_sub(at, starts, tn_int(1)));
+    tn_tensor *most = length ? tni_own(tmp, tni_amax(length, TN_SHAPE(dim), true)) : NULL;
+    tn_tensor *found = length ? tni_own(tmp, tni_argmax(length, dim, true)) : NULL;
+    found = tni_own(tmp, tni_add_scalar(found, tn_int(1), tn_int(1)));
+    /* of none that occurs twice the first, which has no place among those behind another */
+    tn_tensor *twice =
+        tni_own(tmp, tni_to_dtype(tni_own(tmp, tni_gt_scalar(most, tn_int(0))), TN_I64));
+    return tni_own(tmp, tni_mul(found, twice));
+}
+
+/* mode(self, dim, keepdim) */
+tn_status tni_run_mode(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tni_temps tmp = {0};
+    sorted s;
+    if (!sort_along(&tmp, "tn_mode", self, args[1].v.i64, &s))
+        return tni_temps_return(&tmp, NULL, rets);
+    return take(&tmp, &s, self, longest_run(&tmp, &s), args[2].v.boolean, rets);
 }
 
 /* ---- quantiles --------------------------------------------------------------------------- */

@@ -314,6 +314,111 @@ tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
                             rets);
 }
 
+/* ---- draws by weight --------------------------------------------------------------------- */
+
+/* Are weights [.., n] numbers that are not negative, `least` of each row above 0? One number says it, so
+ * that the device is waited for once. */
+static tn_status check_weights(tn_tensor *weights, int64_t least) {
+    tni_temps tmp = {0};
+    int64_t n = weights->sizes[weights->view.rank - 1], fewest = n;
+    tn_tensor *good = tni_own(&tmp, tni_isfinite(weights));
+    good = tni_own(&tmp, tni_bitwise_and(good, tni_own(&tmp, tni_ge_scalar(weights, tn_int(0)))));
+    tn_tensor *counts =
+        tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_gt_scalar(weights, tn_int(0))), TN_I64));
+    tn_tensor *bad =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(-n - 1), TN_I64, weights->device->id));
+    counts = tni_own(&tmp, tni_where(good, counts, bad));
+    counts = tni_own(&tmp, tni_sum_dim(counts, TN_SHAPE(-1), false, TN_DTYPE_NONE));
+    counts = counts && weights->view.numel ? tni_own(&tmp, tni_amin(counts, TN_SCALAR_SHAPE, false))
+                                           : NULL;
+    tn_status status = counts                     ? tn_item_i64(counts, &fewest)
+                       : weights->view.numel == 0 ? TN_OK
+                                                  : tni_failed();
+    tni_temps_finish(&tmp);
+    if (status != TN_OK)
+        return status;
+    if (fewest < 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_multinomial: a weight is negative, infinite or NaN; weights are finite "
+                        "and not below 0");
+    if (fewest < least)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_multinomial: a row has %lld weights above 0, of which %lld cannot be "
+                        "drawn%s",
+                        (long long)fewest, (long long)least,
+                        least > 1 ? "; draw fewer, or with replacement" : "");
+    return TN_OK;
+}
+
+/* Where uniform numbers fall among the running sums of the weights. From the last weight above 0 on
+ * these count as infinite, so that a product that rounds up to the sum finds that weight. */
+static tn_tensor *drawn_again(tn_tensor *weights, int64_t n) {
+    int64_t sizes[2] = {weights->sizes[0], n}, last = weights->view.rank - 1;
+    tni_temps tmp = {0};
+    sizes[last] = n;
+    tn_tensor *sums = tni_own(&tmp, tni_cumsum(weights, -1, TN_DTYPE_NONE));
+    tn_tensor *total =
+        sums ? tni_own(&tmp, tni_narrow(sums, -1, weights->sizes[last] - 1, 1)) : NULL;
+    tn_tensor *is_end = total ? tni_own(&tmp, tni_ge(sums, total)) : NULL;
+    sums = tni_own(&tmp, tni_masked_fill_scalar(sums, is_end, tn_float(INFINITY)));
+    tn_tensor *u = sums ? tni_own(&tmp, uniform("tn_multinomial", tn_ints_of(sizes, last + 1),
+                                                weights->view.dtype, weights->device))
+                        : NULL;
+    u = tni_own(&tmp, tni_mul(u, total));
+    return tni_temps_keep(&tmp, u ? tni_own(&tmp, tni_searchsorted(sums, u, false, true, TN_NONE))
+                                  : NULL);
+}
+
+/* The n largest of weight / e, where e is exponentially distributed: the first is i with probability
+ * weight i, and the others so among those that are left (Efraimidis and Spirakis, 2006). */
+static tn_tensor *drawn_once(tn_tensor *weights, int64_t n) {
+    tni_temps tmp = {0};
+    tn_tensor *values, *indices;
+    tn_tensor *u = tni_own(
+        &tmp, uniform("tn_multinomial", tni_sizes(weights), weights->view.dtype, weights->device));
+    u = tni_own(&tmp, tni_add_scalar(u, tn_float(0x1p-26), tn_int(1))); /* in (0, 1): no e is 0 */
+    tn_tensor *e = tni_own(&tmp, tni_neg(tni_own(&tmp, tni_log(u))));
+    e = tni_own(&tmp, tni_clamp_min(e, tn_float(0x1p-30)));
+    tn_tensor *keys = e ? tni_own(&tmp, tni_div(weights, e)) : NULL;
+    if (!keys || tni_topk(keys, n, -1, true, &values, &indices) != TN_OK)
+        return tni_temps_keep(&tmp, NULL);
+    tni_own(&tmp, values);
+    return tni_temps_keep(&tmp, tni_own(&tmp, indices));
+}
+
+/* multinomial(self, num_samples, replacement) */
+tn_status tni_run_multinomial(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t n = args[1].v.i64, rank = self->view.rank;
+    bool again = args[2].v.boolean;
+    if (!check_floating("tn_multinomial", self->view.dtype))
+        return tni_failed();
+    if (rank < 1 || rank > 2 || self->sizes[rank - 1] == 0)
+        return tni_fail(TN_ERR_SHAPE,
+                        "tn_multinomial: self is %s; it must be one row of weights, or [rows, n], "
+                        "n not 0",
+                        TNI_SHAPE_OF(self));
+    if (n < 1 || (!again && n > self->sizes[rank - 1]))
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_multinomial: num_samples is %lld; it must be in [1, %lld]%s",
+                        (long long)n,
+                        again ? (long long)INT64_MAX : (long long)self->sizes[rank - 1],
+                        again ? "" : ", or replacement be set");
+    tni_temps tmp = {0};
+    tn_tensor *weights = tni_widened(&tmp, self);
+    tn_status status = weights ? check_weights(weights, again ? 1 : n) : tni_failed();
+    if (status != TN_OK) {
+        tni_temps_finish(&tmp);
+        return status;
+    }
+    tn_tensor *largest = tni_own(&tmp, tni_amax(weights, TN_SHAPE(-1), true));
+    weights = tni_own(&tmp, tni_div(weights, largest)); /* sums and quotients do not overflow */
+    tn_tensor *drawn = NULL;
+    if (weights)
+        drawn = tni_own(&tmp, again ? drawn_again(weights, n) : drawn_once(weights, n));
+    return tni_temps_return(&tmp, drawn, rets);
+}
+
 static tn_status check_dropout(const char *call, double p) {
     return p >= 0 && p <= 1 ? TN_OK
                             : tni_fail(TN_ERR_INVALID_ARGUMENT,

@@ -104,6 +104,30 @@ tn_status tni_run_logcumsumexp(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, x, rets);
 }
 
+/* cumprod(self, dim, dtype) */
+tn_status tni_run_cumprod(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_dtype dtype = tni_arg_dtype(&args[2]);
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_cumprod: dim");
+    if (dim < 0)
+        return tni_failed();
+    if (dtype == TN_DTYPE_NONE)
+        dtype = tni_accumulator_dtype(self->view.dtype);
+    tni_temps tmp = {0};
+    int64_t n = self->view.rank ? self->sizes[dim] : 1;
+    tn_tensor *x = tni_own(&tmp, tni_to_dtype(self, dtype));
+    if (x && n < 2)
+        x = tni_own(&tmp, tni_clone(x));
+    for (int64_t step = 1; step < n && x; step *= 2) {
+        tni_temps own = {0};
+        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
+        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
+        x = continued(&tmp, x, dim, step, tni_own(&own, tni_mul(before, after)));
+        tni_temps_finish(&own);
+    }
+    return tni_temps_return(&tmp, x, rets);
+}
+
 /* ---- differences ------------------------------------------------------------------------- */
 
 /* diff(self, n, dim, prepend, append) */

@@ -196,6 +196,72 @@ static void a_permutation_has_every_number_once(void **state) {
     assert_fails(tn_randperm(257, TN_U8), TN_ERR_DTYPE, "tn_randperm: u8");
 }
 
+/* How often each of 4 indices is in x, whose rows have `width`; *twice counts those that follow another
+ * in their row. */
+static void count_draws(tn_tensor *x, int64_t width, int counts[4], int *twice) {
+    double *v = values_of(x);
+    for (int64_t i = 0; i < tn_numel(x); i++) {
+        assert_true(v[i] >= 0 && v[i] < 4);
+        counts[(int)v[i]]++;
+        for (int64_t k = i - i % width; k < i; k++)
+            *twice += v[k] == v[i];
+    }
+    free(v);
+}
+
+static void draws_are_as_frequent_as_their_weights(void **state) {
+    const tn_dtype floats[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
+    tn_manual_seed(8);
+    for (int i = 0; i < 4; i++)
+        for (int again = 0; again < 2; again++) {
+            int counts[4] = {0}, twice = 0;
+            tn_tensor *w = of(floats[i], TN_SHAPE(4), 2, 0, 1, 5);
+            w = again ? w : tn_contiguous(tn_expand(w, TN_SHAPE(8000, 4)));
+            tn_tensor *x = tn_multinomial(w, again ? 8000 : 1, again);
+            assert_int_equal(tn_dtype_of(x), TN_I64);
+            count_draws(x, 1, counts, &twice);
+            assert_true(abs(counts[0] - 2000) < 200 && counts[1] == 0);
+            assert_true(abs(counts[2] - 1000) < 150 && abs(counts[3] - 5000) < 250);
+        }
+}
+
+static void draws_without_replacement_are_distinct(void **state) {
+    tn_manual_seed(9);
+    int counts[4] = {0}, twice = 0, first[4] = {0};
+    tn_tensor *w = tn_expand(of(TN_F32, TN_SHAPE(4), 1, 3, 0, 4), TN_SHAPE(4000, 4));
+    tn_tensor *x = tn_multinomial(tn_contiguous(w), 3);
+    assert_shape(x, 4000, 3);
+    count_draws(x, 3, counts, &twice);
+    assert_true(twice == 0 && counts[0] == 4000 && counts[1] == 4000 && counts[3] == 4000);
+    count_draws(tn_contiguous(tn_select(x, 1, 0)), 1, first, &twice);
+    assert_true(abs(first[0] - 500) < 100 && abs(first[1] - 1500) < 150);
+    /* weights at the ends of the dtype */
+    int huge[4] = {0};
+    w = tn_expand(of(TN_F32, TN_SHAPE(4), 3e38, 3e38, 1e-30, 0), TN_SHAPE(4000, 4));
+    count_draws(tn_multinomial(tn_contiguous(w), 1), 1, huge, &twice);
+    count_draws(tn_multinomial(tn_contiguous(w), 4, true), 4, huge, &twice);
+    assert_true(huge[2] == 0 && huge[3] == 0 && abs(huge[0] - huge[1]) < 600);
+    assert_shape(tn_multinomial(tn_ones(TN_SHAPE(0, 3)), 2), 0, 2);
+}
+
+static void weights_that_cannot_be_drawn_say_why(void **state) {
+    assert_fails(tn_multinomial(of(TN_F32, TN_SHAPE(2), 1, -1), 1), TN_ERR_INVALID_ARGUMENT,
+                 "tn_multinomial", "negative");
+    assert_fails(tn_multinomial(of(TN_F32, TN_SHAPE(2), 1, NAN), 1), TN_ERR_INVALID_ARGUMENT,
+                 "NaN");
+    assert_fails(tn_multinomial(of(TN_F32, TN_SHAPE(2), 1, INFINITY), 1), TN_ERR_INVALID_ARGUMENT,
+                 "infinite");
+    assert_fails(tn_multinomial(tn_zeros(TN_SHAPE(2, 3)), 4, true), TN_ERR_INVALID_ARGUMENT,
+                 "0 weights above 0, of which 1 cannot be drawn");
+    assert_fails(tn_multinomial(of(TN_F32, TN_SHAPE(3), 1, 0, 0), 2), TN_ERR_INVALID_ARGUMENT,
+                 "1 weights above 0, of which 2", "with replacement");
+    assert_fails(tn_multinomial(tn_ones(TN_SHAPE(3)), 4), TN_ERR_INVALID_ARGUMENT, "[1, 3]");
+    assert_fails(tn_multinomial(tn_ones(TN_SHAPE(3)), 0, true), TN_ERR_INVALID_ARGUMENT,
+                 "num_samples is 0");
+    assert_fails(tn_multinomial(tn_ones(TN_SHAPE(1, 1, 3)), 1), TN_ERR_SHAPE, "[1, 1, 3]");
+    assert_fails(tn_multinomial(tn_ones(TN_SHAPE(3), TN_I32), 1), TN_ERR_DTYPE, "i32");
+}
+
 static void masks_are_true_as_often_as_asked(void **state) {
     tn_manual_seed(4);
     assert_true(fabs(mean_of(tn_bernoulli_mask(TN_SHAPE(20000), 0.2)) - 0.2) < 0.01);
@@ -243,6 +309,9 @@ int main(void) {
         OPS_TEST(like_another_tensor_but_for_what_is_said),
         OPS_TEST(integers_cover_their_range),
         OPS_TEST(a_permutation_has_every_number_once),
+        OPS_TEST(draws_are_as_frequent_as_their_weights),
+        OPS_TEST(draws_without_replacement_are_distinct),
+        OPS_TEST(weights_that_cannot_be_drawn_say_why),
         OPS_TEST(masks_are_true_as_often_as_asked),
         OPS_TEST(dropout_scales_what_it_leaves),
     };

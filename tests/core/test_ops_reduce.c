@@ -232,6 +232,70 @@ static void running_sums_send_gradients_back_exactly(void **state) {
     assert_tensor(tn_grad(x), TN_F32, TN_SHAPE(3), 0, INFINITY, 1.0f + 1e-6f, 1e-6f);
 }
 
+static void products_run_over_zeros_and_in_i64(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2, 5), 2, 3, 0, 4, 5, -1, 2, -3, 4, 0.5);
+    assert_tensor(tn_cumprod(x, 1), TN_F32, TN_SHAPE(2, 5), 0, 2, 6, 0, 0, 0, -1, -2, 6, 24, 12);
+    assert_tensor(tn_cumprod(x, 0), TN_F32, TN_SHAPE(2, 5), 0, 2, 3, 0, 4, 5, -2, 6, 0, 16, 2.5);
+    assert_tensor(tn_cumprod(of(TN_U8, TN_SHAPE(3), 200, 200, 200), 0), TN_I64, TN_SHAPE(3), 0, 200,
+                  40000, 8000000);
+    assert_tensor(tn_cumprod(of(TN_I32, TN_SHAPE(2), 3, 5), -1, TN_F32), TN_F32, TN_SHAPE(2), 0, 3,
+                  15);
+    assert_shape(tn_cumprod(tn_ones(TN_SHAPE(2, 0)), 1), 2, 0);
+    tn_tensor *w = requiring_grad(of(TN_F64, TN_SHAPE(3), 2, 0, 3));
+    assert_ok(tn_backward(tn_sum(tn_cumprod(w, 0))));
+    assert_tensor(tn_grad(w), TN_F64, TN_SHAPE(3), 0, 1, 8, 0);
+    assert_fails(tn_cumprod(x, 2), TN_ERR_SHAPE, "tn_cumprod: dim");
+}
+
+static void the_mode_is_the_smallest_of_the_most_frequent(void **state) {
+    TN_SCOPE;
+    tn_tensor *values, *indices;
+    tn_tensor *x =
+        of(TN_F32, TN_SHAPE(3, 6), 1, 3, 2, 3, 1, 7, 5, 4, 3, 2, 1, 0, NAN, 6, NAN, 6, 8, NAN);
+    assert_ok(tn_mode(x, 1, false, &values, &indices));
+    assert_tensor(values, TN_F32, TN_SHAPE(3), 0, 1, 0, 6);
+    assert_tensor(indices, TN_I64, TN_SHAPE(3), 0, 4, 5, 3);
+    assert_ok(tn_mode(of(TN_I8, TN_SHAPE(3, 1), -3, -3, 9), 0, true, &values, &indices));
+    assert_tensor(values, TN_I8, TN_SHAPE(1, 1), 0, -3);
+    assert_tensor(indices, TN_I64, TN_SHAPE(1, 1), 0, 1);
+    assert_ok(tn_mode(of(TN_F64, TN_SCALAR_SHAPE, 4), 0, false, &values, &indices));
+    assert_tensor(values, TN_F64, TN_SCALAR_SHAPE, 0, 4);
+    assert_int_equal(tn_mode(tn_ones(TN_SHAPE(0)), 0, false, &values, &indices), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "tn_mode", NULL);
+}
+
+static void whole_tensors_are_compared(void **state) {
+    TN_SCOPE;
+    bool is = false;
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2, 2), 1, 2, 3, 4);
+    assert_ok(tn_equal(x, tn_t(of(TN_F32, TN_SHAPE(2, 2), 1, 3, 2, 4)), &is));
+    assert_true(is);
+    assert_ok(tn_equal(x, tn_to_dtype(x, TN_I32), &is));
+    assert_true(is);
+    assert_ok(tn_equal(x, of(TN_F32, TN_SHAPE(2, 2), 1, 2, 3, 5), &is));
+    assert_false(is);
+    is = true;
+    assert_ok(tn_equal(x, tn_reshape(x, TN_SHAPE(4)), &is));
+    assert_false(is);
+    assert_ok(tn_equal(tn_ones(TN_SHAPE(0)), tn_zeros(TN_SHAPE(0)), &is));
+    assert_true(is);
+    tn_tensor *n = of(TN_F32, TN_SHAPE(1), NAN);
+    assert_ok(tn_equal(n, n, &is));
+    assert_false(is);
+    assert_ok(tn_allclose(n, n, 0, 0, true, &is));
+    assert_true(is);
+    assert_ok(tn_allclose(x, tn_add(x, of(TN_F32, TN_SHAPE(1), 1e-3)), 0, 1e-2, false, &is));
+    assert_true(is);
+    assert_ok(tn_allclose(x, tn_add(x, of(TN_F32, TN_SHAPE(1), 1e-3)), 1e-4, 0, false, &is));
+    assert_false(is);
+    assert_int_equal(tn_equal(x, x, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_equal: out is NULL", NULL);
+    assert_int_equal(tn_allclose(x, of(TN_F32, TN_SHAPE(3), 1, 2, 3), 0, 0, false, &is),
+                     TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[3]", NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(sums_go_over_any_dimensions),
@@ -249,6 +313,9 @@ int main(void) {
         OPS_TEST(equals_share_the_gradient_of_an_extreme),
         OPS_TEST(sorting_is_stable_and_puts_nan_last),
         OPS_TEST(the_top_is_in_order),
+        OPS_TEST(products_run_over_zeros_and_in_i64),
+        OPS_TEST(the_mode_is_the_smallest_of_the_most_frequent),
+        OPS_TEST(whole_tensors_are_compared),
         OPS_TEST(running_sums_send_gradients_back_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,10 +105,10 @@ def main(source, recipe):
         here = {"TENON_PLUGIN_PATH": ":".join(str((folder / name).parent) for name in PLUGINS), "PATH": "/usr/bin:/bin"}
         run(folder / PROGRAMS["reduce"], cwd=tree, env=here)
         for device in ("cpu:0", "sim:0"):
-            run(folder / PROGRAMS["gradcheck"], device, "cumprod", cwd=tree, env=here)
-        run(folder / PROGRAMS["conform"], "run", folder / PLUGINS[0], "--set", "smoke", "--filter", "kernel/cumprod*",
-            "--filter", "same/cumprod*", cwd=tree, env=here)
-    print(f"cumprod took {len(files)} files: {', '.join(files)}")
+            run(folder / PROGRAMS["gradcheck"], device, "running_product", cwd=tree, env=here)
+        run(folder / PROGRAMS["conform"], "run", folder / PLUGINS[0], "--set", "smoke", "--filter", "kernel/running_product*",
+            "--filter", "same/running_product*", cwd=tree, env=here)
+    print(f"running_product took {len(files)} files: {', '.join(files)}")
 
 
 if __name__ == "__main__":

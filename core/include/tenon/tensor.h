@@ -213,6 +213,14 @@ TN_API tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes);
 TN_API tn_status tn_item(tn_tensor *t, double *out);
 TN_API tn_status tn_item_i64(tn_tensor *t, int64_t *out);
 
+/* Are both of one shape, with equal elements (of dtypes that are promoted)? NaN equals nothing. Waits
+ * for the device, on which both must be. */
+TN_API tn_status tn_equal(tn_tensor *self, tn_tensor *other, bool *out);
+/* Is every element of self within atol + rtol * |other| of other's (tn_isclose), shapes broadcast? With
+ * equal_nan NaNs are near each other. Waits for the device. */
+TN_API tn_status tn_allclose(tn_tensor *self, tn_tensor *other, double rtol, double atol,
+                             bool equal_nan, bool *out);
+
 /* Address of the first element where the device's memory is host memory, else NULL with an error.
  * Wait for the device before reading. */
 TN_API void *tn_data(tn_tensor *t);
