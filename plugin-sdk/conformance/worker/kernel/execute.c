@@ -170,11 +170,12 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     return NULL;
 }
 
-/* Byte `at` of a workspace that nobody has written: 0x7fff in every 16 bits is NaN in each floating
- * dtype, and as an index or a length of 32 or 64 bits it leads far outside, where -1 would find the
- * element before. */
-static unsigned char unwritten(uint64_t at) {
-    return at % 2 == 0 ? 0xff : 0x7f;
+/* What a workspace is full of that nobody has written. 0xff is NaN in every floating dtype, but an index
+ * of -1, by which the element before is found; 0x7f a large number in each, and an index or length that
+ * leads far outside. Some cases have the one and some the other. */
+static unsigned char unwritten(const tc_placed *p) {
+    int64_t some = p->call->outs[0].tensor.shape.numel + (int64_t)p->call->data;
+    return some % 2 == 0 ? 0xff : 0x7f;
 }
 
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
@@ -185,10 +186,10 @@ static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!image)
         return false;
     uint64_t guard = p->subject->alignment;
+    unsigned char byte = unwritten(p);
     for (uint64_t i = 0; i < guard; i++)
-        out->workspace_overrun |=
-            image[i] != unwritten(i) ||
-            image[p->workspace_room - 1 - i] != unwritten(p->workspace_room - 1 - i);
+        if (image[i] != byte || image[p->workspace_room - 1 - i] != byte)
+            out->workspace_overrun = true;
     return true;
 }
 
@@ -286,15 +287,9 @@ static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->workspace);
     p->workspace_room = bytes + 2 * s->alignment;
     tn_status status = tc_alloc(s, TN_SPACE_DEVICE, p->workspace_room, &p->workspace, &host);
-    if (status != TN_OK)
-        return status;
-    unsigned char *image = tc_arena_array(p->call->arena, p->workspace_room, 1);
-    if (!image)
-        return TN_ERR_OUT_OF_MEMORY;
-    for (uint64_t i = 0; i < p->workspace_room; i++)
-        image[i] = unwritten(i);
-    return s->memory->copy_from_host(s->device, p->tn.stream, p->workspace, 0, image, 0,
-                                     p->workspace_room);
+    return status == TN_OK ? s->memory->fill(s->device, p->tn.stream, p->workspace, 0, unwritten(p),
+                                             p->workspace_room)
+                           : status;
 }
 
 tn_status tc_prepare_placed(tc_placed *p) {
