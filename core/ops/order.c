@@ -128,7 +128,7 @@ tn_status tni_run_kthvalue(const tn_cell *args, tn_cell *rets) {
     return take(&tmp, &s, self, place(&tmp, &s, k - 1), args[3].v.boolean, rets);
 }
 
-/* ---- what occurs most often --------------------------------------------------------------- */
+/* ---- what occurs most often -------------------------------------------------------------- */
 
 /* The last place of the longest run of equals in each sorted row, of the first of the longest. */
 static tn_tensor *longest_run(tni_temps *tmp, const sorted *s) {

@@ -85,6 +85,14 @@ static sim_turns *turns_create(tn_instance *self) {
     return t;
 }
 
+/* Waits until `count` launches are done. */
+static void turns_wait(sim_turns *t, uint64_t count) {
+    pthread_mutex_lock(&t->lock);
+    while (t->done < count)
+        pthread_cond_wait(&t->progress, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
+
 static void turns_drop(sim_turns *t) {
     if (!t || !was_last(&t->references))
         return;
@@ -100,23 +108,19 @@ static tn_status run_launch(sim_command *command, char message[SIM_MESSAGE]) {
     launch_command *l = (launch_command *)command;
     tn_status status = TN_OK;
     char later[SIM_MESSAGE] = "";
-    pthread_mutex_lock(&l->turns->lock);
-    while (l->turns->done < l->turn)
-        pthread_cond_wait(&l->turns->progress, &l->turns->lock);
-    pthread_mutex_unlock(&l->turns->lock);
-
+    turns_wait(l->turns, l->turn);
     pthread_mutex_lock(&l->recording->running);
     for (sim_command *c = l->recording->head; c; c = c->next) {
         tn_status ran = sim_command_run(l->device, c, status == TN_OK ? message : later);
         status = status == TN_OK ? ran : status;
     }
     pthread_mutex_unlock(&l->recording->running);
+    recording_drop(l->recording); /* while destroy of the graph still waits */
 
     pthread_mutex_lock(&l->turns->lock);
     l->turns->done++;
     pthread_cond_broadcast(&l->turns->progress);
     pthread_mutex_unlock(&l->turns->lock);
-    recording_drop(l->recording);
     turns_drop(l->turns);
     return status;
 }
@@ -224,6 +228,7 @@ static void destroy(tn_graph_impl *graph) {
     if (!graph)
         return;
     tn_device_impl *device = graph->device;
+    turns_wait(graph->turns, graph->turns->queued); /* no thread launches it now */
     recording_drop(graph->recording);
     turns_drop(graph->turns);
     device->n_graphs--;

@@ -40,7 +40,8 @@
  * do, unless its contract says that none is needed; the host copies the message at once and adds
  * plugin, device and operator. No error object crosses. What a call gives through a pointer holds on
  * TN_OK alone; after a failure it is as it was, or cleared. A call that failed has taken nothing: no
- * memory, handle or charge is left of it. TN_ERR_DEVICE_LOST comes before every other answer: where
+ * memory, handle or charge is left of it, and nothing is queued, but by a kernel's `run`, whose outputs
+ * are open then. TN_ERR_DEVICE_LOST comes before every other answer: where
  * a device is gone, each call on it that can fail says so, queries with work left and those of
  * events and transfers of no bytes included, and of a call with two devices where either is;
  * property, accepts, supports and prepare may answer as before, and a call that was being made when
@@ -489,7 +490,8 @@ typedef struct tn_event_ops {
 /* ---- kernels ----------------------------------------------------------------------------- */
 
 /* One call of a kernel. All tensors have at least one element; the core has promoted dtypes,
- * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
+ * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. What
+ * an output holds before the call is open (NaN, perhaps) and not read, where it is no input too. */
 typedef struct tn_call {
     uint64_t struct_size;
     tn_device_impl *device;
@@ -518,7 +520,8 @@ typedef struct tn_call {
 /* inputs with strides of zero */
 #define TN_KERNEL_BROADCAST UINT64_C(2)
 /* an output may be exactly an input (same view), whichever argument of its dtype and sizes that is,
- * or several that are all that view; it shares memory with no other */
+ * or several that are all that view; it shares no byte with another, whose elements may lie between
+ * its own where both take strides */
 #define TN_KERNEL_IN_PLACE UINT64_C(4)
 /* tensors of an extent, 1 + sum of (size - 1) * stride, of 2^31 elements or more */
 #define TN_KERNEL_INDEX64 UINT64_C(8)

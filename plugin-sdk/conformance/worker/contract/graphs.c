@@ -422,7 +422,8 @@ static void destroy(tc_contract *k) {
             n.ext->destroy(n.graph);
             n.graph = NULL;
             memset(n.a.model, 0x20 + i, TC_SCENE_BYTES);
-            if (!ok || !tc_scene_check(&n, &n.a, n.other, TNP_CAPTURE_DESTROY,
+            /* by a stream that waits for nothing: it is there when destroy has returned */
+            if (!ok || !tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_DESTROY,
                                        "what a graph was to write that was destroyed meanwhile"))
                 break;
         }

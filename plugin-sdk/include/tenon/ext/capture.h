@@ -62,8 +62,8 @@ typedef struct tn_ext_capture {
      * open] [required] */
     tn_status (*launch)(tn_graph_impl *graph, tn_stream_impl *stream);
 
-    /* Frees a graph; launches still queued are finished first, for which the call may wait.
-     * [any-thread] [device open] [required] */
+    /* Frees a graph once the launches still queued have run, for which it waits: when it returns the
+     * memory that they name may be freed. [any-thread] [device open] [required] */
     void (*destroy)(tn_graph_impl *graph);
 
     /* From the next launch on `graph` does what `from`, another one of the same device, does,
