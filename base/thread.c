@@ -1,4 +1,9 @@
-/* One pthread key whose destructor runs what the thread registered. */
+/* One pthread key whose destructor runs what the thread registered.
+ *
+ * The key's value says only that there is something to run; the list itself is thread-local. glibc
+ * leaves a thread's values as they are in a child forked while another thread runs, or is about to
+ * run, its destructors, and a new thread of the child that has its stack has them then, too. Its
+ * thread-local variables are always new. */
 #include "base/alloc.h"
 #include "base/thread.h"
 
@@ -12,9 +17,13 @@ typedef struct exit_entry {
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static TNI_TLS exit_entry *entries;
 
-static void run(void *list) {
-    for (exit_entry *e = list, *next; e; e = next) {
+/* What is registered meanwhile is left for the next time. */
+static void run(void *user) {
+    exit_entry *e = entries, *next;
+    entries = NULL;
+    for (; e; e = next) {
         next = e->next;
         e->fn();
         tni_free(e);
@@ -30,17 +39,17 @@ _Bool tni_thread_at_exit(void (*fn)(void)) {
     exit_entry *e = tni_alloc(sizeof *e);
     if (!e)
         return 0;
-    *e = (exit_entry){pthread_getspecific(key), fn};
-    if (pthread_setspecific(key, e) != 0) {
+    if (pthread_setspecific(key, &key) != 0) {
         tni_free(e);
         return 0;
     }
+    *e = (exit_entry){entries, fn};
+    entries = e;
     return 1;
 }
 
 void tni_thread_run_exit(void) {
     pthread_once(&once, make_key);
-    exit_entry *list = pthread_getspecific(key);
     pthread_setspecific(key, NULL);
-    run(list);
+    run(NULL);
 }

@@ -295,6 +295,42 @@ static void test_a_child_of_threads_that_do_all_of_it(void **state) {
     tn_log_set(-1, NULL, NULL);
 }
 
+/* ---- threads at their end ---------------------------------------------------------------- */
+
+static pthread_key_t first_key; /* before the library's: glibc calls its destructor first */
+
+static void stay_at_end(void *user) {
+    atomic_fetch_add(&n_running, 1);
+    while (!atomic_load(&stop))
+        usleep(1000);
+}
+
+static void *compute_and_stay(void *user) {
+    pthread_setspecific(first_key, &first_key);
+    computes();
+    return NULL;
+}
+
+static void live_in_threads(void) {
+    must(threads_compute(), "computing in threads at once");
+    live();
+}
+
+static void test_a_child_of_ending_threads(void **state) {
+    pthread_t threads[N_THREADS];
+    atomic_store(&stop, false);
+    atomic_store(&n_running, 0);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, compute_and_stay, NULL), 0);
+    while (atomic_load(&n_running) < N_THREADS)
+        sched_yield();
+    bool well = child_is_well(live_in_threads);
+    atomic_store(&stop, true);
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(well);
+}
+
 /* ---- generations ------------------------------------------------------------------------- */
 
 static work of_generations; /* what their threads do */
@@ -566,6 +602,7 @@ static void test_tensors_and_memory_of_the_other_threads(void **state) {
 
 int main(int argc, char **argv) {
     setenv("OMP_WAIT_POLICY", "passive", 0); /* or threads spin that others wait for */
+    pthread_key_create(&first_key, stay_at_end);
     if (argc > 1 && strcmp(argv[1], "busy") == 0)
         cmocka_set_test_filter(BUSY);
     else
@@ -580,6 +617,7 @@ int main(int argc, char **argv) {
         TEST(test_a_child_of_threads_that_profile),
         TEST(test_a_child_of_threads_on_streams),
         TEST(test_a_child_of_threads_that_do_all_of_it),
+        TEST(test_a_child_of_ending_threads),
         TEST(test_a_child_of_a_child),
         TEST(test_a_child_of_threads_that_forks),
         TEST(test_a_fork_while_a_plugin_is_loaded),
