@@ -1,9 +1,9 @@
 /* Every differentiable operator of the table against numerical derivatives, first and second, on
  * contiguous and strided inputs; every operator without a derivative: its results need no gradient.
  *
- *   test_gradcheck_ops [DEVICE [OPERATOR]]
+ *   test_gradcheck_ops [DEVICE [OPERATOR | /N]]
  *
- * Prints a line for each failure and, as its last, `N passed, N failed`. */
+ * With /N every Nth check alone. Prints a line for each failure and, as its last, `N passed, N failed`. */
 #include "tests/ops/gradcheck_cases.h"
 
 #include <stdio.h>
@@ -156,14 +156,17 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", tn_error_message());
         return 1;
     }
-    unsigned passed = 0, failed = 0;
+    /* an operator, or /N for every Nth check */
+    const char *only = argc > 2 && argv[2][0] != '/' ? argv[2] : NULL;
+    unsigned every = argc > 2 && !only ? (unsigned)strtoul(argv[2] + 1, NULL, 10) : 1;
+    unsigned passed = 0, failed = 0, turn = 0;
     for (unsigned i = 0; i < n_gradcheck_cases; i++) {
         const gradcheck_case *k = &gradcheck_cases[i];
-        if (argc > 2 && strcmp(argv[2], k->op) != 0)
+        if (only && strcmp(only, k->op) != 0)
             continue;
         for (int variant = 0; variant < 4; variant++) {
             bool strided = variant & 1, second = variant & 2;
-            if (second && k->kind != SECOND_ORDER)
+            if ((second && k->kind != SECOND_ORDER) || turn++ % every != 0)
                 continue;
             tn_error_clear();
             if (check(k, device, strided, second)) {

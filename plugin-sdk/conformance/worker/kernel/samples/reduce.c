@@ -186,6 +186,18 @@ static void emit_nans(const tc_sampler *m, const struct sized *s) {
     }
 }
 
+/* Every place of every rank reduced, between dimensions of one element: who leaves these out must
+ * count the others as before. */
+static void list_ones(const tc_sampler *m) {
+    for (int32_t rank = 3; rank < 8; rank++)
+        for (int32_t d = 0; d < rank; d++) {
+            struct sized s = {rank, {1, 1, 1, 1, 1, 1, 1}, 1, {d}};
+            s.sizes[d] = 5;
+            s.sizes[(d + 2) % rank] = 3;
+            tc_emit(m, call_line(m, &s, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+        }
+}
+
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
@@ -222,6 +234,8 @@ static void list_large(const tc_sampler *m) {
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         if (!one || large[k].n_dims == 1)
             tc_emit(m, call_line(m, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    if (tc_has_large(m))
+        list_ones(m);
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         ranks.dims[ranks.n_dims] = ranks.rank - 1;
         ranks.n_dims += ranks.rank % 2;
