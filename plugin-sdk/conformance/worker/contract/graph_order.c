@@ -67,14 +67,60 @@ static void launch_at_once(tc_contract *k) {
 
 /* ---- others ------------------------------------------------------------------------------ */
 
+/* Of events, one recorded before the capture and one on a stream that does not capture; and streams
+ * and events come and go. */
+static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[2]) {
+    const tn_device_ops *ops = n->s->ops;
+    tn_memory_info info = {.struct_size = sizeof info};
+    double ns;
+    tn_event_impl *more;
+    tn_stream_impl *stream;
+    bool ok = tc_must(k, TNP_CAPTURE_OTHERS, ops->events->record(events[1], n->other),
+                      "record of an event on another stream while one captures") &&
+              tc_must(k, TNP_CAPTURE_OTHERS, ops->events->wait(n->other, events[0]),
+                      "wait of another stream for an event while one captures");
+    for (int e = 0; e < 2 && ok; e++)
+        ok = tc_must(k, TNP_CAPTURE_OTHERS, ops->events->synchronize(events[e]),
+                     "synchronize of an event while a stream captures") &&
+             tc_must(k, TNP_CAPTURE_OTHERS, ops->events->query(events[e]),
+                     "query of an event while a stream captures");
+    if (ok && TN_HAS(ops->events, tn_event_ops, elapsed) && ops->events->elapsed)
+        ok = tc_must(k, TNP_CAPTURE_OTHERS, ops->events->elapsed(events[0], events[1], &ns),
+                     "elapsed between events while a stream captures");
+    ok = ok &&
+         tc_must(k, TNP_CAPTURE_OTHERS, ops->streams->synchronize(n->other),
+                 "synchronize of a stream while another captures") &&
+         tc_must(k, TNP_CAPTURE_OTHERS, ops->streams->query(n->other),
+                 "query of a stream while another captures") &&
+         tc_must(k, TNP_CAPTURE_OTHERS, n->s->memory->info(n->s->device, TN_SPACE_DEVICE, &info),
+                 "info of memory while a stream captures") &&
+         tc_must(k, TNP_CAPTURE_OTHERS, ops->events->create(n->s->device, 0, &more),
+                 "create of an event while a stream captures");
+    if (ok)
+        ops->events->destroy(more);
+    ok = ok && tc_must(k, TNP_CAPTURE_OTHERS, ops->streams->create(n->s->device, 0, &stream),
+                       "create of a stream while another captures");
+    if (ok)
+        ops->streams->destroy(stream);
+    return ok;
+}
+
 /* While one stream captures, memory comes and goes, another stream works, and captures too. */
 static void others(tc_contract *k) {
     tc_scene n;
     tc_buffer more;
-    if (!tc_scene_set_up(k, &n) || !tc_scene_begin(&n) ||
-        !tc_scene_fill(&n, &n.a, 0, TC_SCENE_BYTES, 0x41))
+    tn_event_impl *events[2];
+    if (!tc_scene_set_up(k, &n))
         return;
-    bool ok = tc_buffer_create(k, n.s, TN_SPACE_DEVICE, TC_SCENE_BYTES, &more) &&
+    bool is_timed = TN_HAS(n.s->ops->events, tn_event_ops, elapsed) && n.s->ops->events->elapsed;
+    for (int e = 0; e < 2; e++)
+        if (!tc_event_create(k, n.s, is_timed ? TN_EVENT_TIMING : 0, &events[e]))
+            return;
+    if (!tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(events[0], n.stream), "record") ||
+        !tc_scene_begin(&n) || !tc_scene_fill(&n, &n.a, 0, TC_SCENE_BYTES, 0x41))
+        return;
+    bool ok = ask_others(k, &n, events) &&
+              tc_buffer_create(k, n.s, TN_SPACE_DEVICE, TC_SCENE_BYTES, &more) &&
               tc_buffer_fill(k, &more, n.other, 0x42) && tc_stream_sync(k, n.other) &&
               tc_buffer_check(k, &more, n.s->stream, TNP_CAPTURE_OTHERS,
                               "what another stream wrote while one captured");

@@ -5,12 +5,14 @@
  * before. More calls than that are queued behind long work, each with outputs of its own, which
  * differ in their data and their attributes, of each operator that has such; and of a few also in
  * how their tensors lie, which is the driver's matter and not the operator's. They go to some
- * streams in turn, each of which has room for 512: of one operator there are nearly as many. */
+ * streams in turn, each of which has room for 512: of one operator there are nearly as many. Of every
+ * other operator a thread for each stream queues them, all at the same time. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,16 +127,54 @@ static bool settle(scene *n) {
     return ok;
 }
 
-/* False where something has failed. A call that no record takes is left out from then on. */
-static bool queue_each(scene *n) {
-    bool ok = true;
-    for (int i = 0; i < n->n && ok; i++) {
-        queued *q = &n->calls[i];
+/* The calls from `first` on, of which each `step`th. */
+typedef struct share {
+    scene *n;
+    int first, step;
+    tn_status status; /* of the call at `last` */
+    int last;
+} share;
+
+/* A call that no record takes is left out from then on. */
+static void *queue_share(void *context) {
+    share *s = context;
+    for (int i = s->first; i < s->n->n && s->status == TN_OK; i += s->step) {
+        queued *q = &s->n->calls[i];
         if (q->declined)
             continue;
-        tn_status status = tc_call_placed(&q->placed);
-        q->declined = status == TN_ERR_UNSUPPORTED;
-        ok = q->declined || tc_must(n->k, TNP_KERNEL_RESULT, status, q->line);
+        s->last = i;
+        s->status = tc_call_placed(&q->placed);
+        q->declined = s->status == TN_ERR_UNSUPPORTED;
+        if (q->declined)
+            s->status = TN_OK;
+    }
+    return NULL;
+}
+
+static bool went_well(const share *s) {
+    return s->status == TN_OK ||
+           tc_must(s->n->k, TNP_KERNEL_RESULT, s->status, s->n->calls[s->last].line);
+}
+
+static bool queue_each(scene *n) {
+    share all = {.n = n, .step = 1};
+    queue_share(&all);
+    return went_well(&all);
+}
+
+static bool queue_at_once(scene *n) {
+    share shares[STREAMS];
+    pthread_t threads[STREAMS];
+    bool started[STREAMS], ok = true;
+    for (int i = 0; i < STREAMS; i++) {
+        shares[i] = (share){.n = n, .first = i, .step = STREAMS};
+        started[i] = pthread_create(&threads[i], NULL, queue_share, &shares[i]) == 0;
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        ok = ok && (started[i] ? went_well(&shares[i])
+                               : TC_CASE_ERROR(n->k->out, "a thread cannot be started"));
     }
     return ok;
 }
@@ -151,14 +191,15 @@ static bool hold(scene *n, double seconds) {
 
 /* All at once, and then what came of each: behind work that takes longer than to queue them, which
  * is known when they have been called before, the first time for what a first call has to do. */
-static void queue_all(scene *n, const char *line, bool laid_out, int most) {
+static void queue_all(scene *n, const char *line, bool laid_out, int most, bool at_once) {
     tc_arena arena = {NULL};
     make_calls(n, &arena, line, laid_out, most);
     bool ok = !tc_failed(n->k) && queue_each(n) && settle(n);
     double start = tc_now();
     ok = ok && queue_each(n);
     double took = tc_now() - start;
-    ok = ok && settle(n) && hold(n, 2 * took > 0.01 ? 2 * took : 0.01) && queue_each(n);
+    ok = ok && settle(n) && hold(n, 2 * took > 0.01 ? 2 * took : 0.01) &&
+         (at_once ? queue_at_once(n) : queue_each(n));
     ok = settle(n) && ok;
     for (int i = 0; i < n->n; i++) {
         if (ok && !n->calls[i].declined && !tc_failed(n->k))
@@ -190,10 +231,10 @@ void tc_record_arguments(tc_contract *k) {
         if (seen || !reached[i].lines[0])
             continue;
         bool attributes = has_attributes(tc_record_find(p->kernels[i]->op)),
-             laid_out = operators++ < LAID_OUT;
+             laid_out = operators < LAID_OUT, at_once = operators++ % 2 == 1;
         if (!attributes && !laid_out)
             continue;
-        queue_all(&n, reached[i].lines[0], laid_out, attributes ? most : CALLS);
+        queue_all(&n, reached[i].lines[0], laid_out, attributes ? most : CALLS, at_once);
         if (attributes)
             most = CALLS;
     }
