@@ -371,15 +371,18 @@ static tn_tensor *drawn_again(tn_tensor *weights, int64_t n) {
 
 /* The n largest of weight / e, where e is exponentially distributed: the first is i with probability
  * weight i, and the others so among those that are left (Efraimidis and Spirakis, 2006). */
-static tn_tensor *drawn_once(tn_tensor *weights, int64_t n) {
+static tn_tensor *drawn_once(tn_tensor *given, tn_tensor *weights, int64_t n) {
     tni_temps tmp = {0};
     tn_tensor *values, *indices;
     tn_tensor *u = tni_own(
         &tmp, uniform("tn_multinomial", tni_sizes(weights), weights->view.dtype, weights->device));
-    u = tni_own(&tmp, tni_add_scalar(u, tn_float(0x1p-26), tn_int(1))); /* in (0, 1): no e is 0 */
+    u = tni_own(&tmp, tni_rsub_scalar(u, tn_int(1), tn_int(1))); /* in (0, 1] */
     tn_tensor *e = tni_own(&tmp, tni_neg(tni_own(&tmp, tni_log(u))));
     e = tni_own(&tmp, tni_clamp_min(e, tn_float(0x1p-30)));
     tn_tensor *keys = e ? tni_own(&tmp, tni_div(weights, e)) : NULL;
+    /* a quotient may vanish, and still comes before those of weights that are 0 */
+    tn_tensor *never = tni_own(&tmp, tni_eq_scalar(given, tn_int(0)));
+    keys = tni_own(&tmp, tni_masked_fill_scalar(keys, never, tn_float(-1)));
     if (!keys || tni_topk(keys, n, -1, true, &values, &indices) != TN_OK)
         return tni_temps_keep(&tmp, NULL);
     tni_own(&tmp, values);
@@ -400,22 +403,21 @@ tn_status tni_run_multinomial(const tn_cell *args, tn_cell *rets) {
                         TNI_SHAPE_OF(self));
     if (n < 1 || (!again && n > self->sizes[rank - 1]))
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
-                        "tn_multinomial: num_samples is %lld; it must be in [1, %lld]%s",
-                        (long long)n,
-                        again ? (long long)INT64_MAX : (long long)self->sizes[rank - 1],
-                        again ? "" : ", or replacement be set");
+                        "tn_multinomial: num_samples is %lld; it must be 1 or more, and without "
+                        "replacement %lld at most",
+                        (long long)n, (long long)self->sizes[rank - 1]);
     tni_temps tmp = {0};
-    tn_tensor *weights = tni_widened(&tmp, self);
-    tn_status status = weights ? check_weights(weights, again ? 1 : n) : tni_failed();
+    tn_tensor *given = tni_widened(&tmp, self);
+    tn_status status = given ? check_weights(given, again ? 1 : n) : tni_failed();
     if (status != TN_OK) {
         tni_temps_finish(&tmp);
         return status;
     }
-    tn_tensor *largest = tni_own(&tmp, tni_amax(weights, TN_SHAPE(-1), true));
-    weights = tni_own(&tmp, tni_div(weights, largest)); /* sums and quotients do not overflow */
-    tn_tensor *drawn = NULL;
+    /* so that sums and quotients do not overflow */
+    tn_tensor *largest = tni_own(&tmp, tni_amax(given, TN_SHAPE(-1), true));
+    tn_tensor *weights = tni_own(&tmp, tni_div(given, largest)), *drawn = NULL;
     if (weights)
-        drawn = tni_own(&tmp, again ? drawn_again(weights, n) : drawn_once(weights, n));
+        drawn = tni_own(&tmp, again ? drawn_again(weights, n) : drawn_once(given, weights, n));
     return tni_temps_return(&tmp, drawn, rets);
 }
 

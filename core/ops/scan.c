@@ -37,6 +37,22 @@ static tn_tensor *continued(tni_temps *tmp, tn_tensor *x, int32_t dim, int64_t s
     return whole ? tni_then(tmp, whole, x) : NULL;
 }
 
+/* x joined with all before it along dim. */
+static tn_tensor *running(tn_tensor *self, int32_t dim,
+                          tn_tensor *(*join)(tn_tensor *before, tn_tensor *after)) {
+    tni_temps tmp = {0};
+    int64_t n = self->view.rank ? self->sizes[dim] : 1;
+    tn_tensor *x = tni_own(&tmp, n < 2 ? tni_clone(self) : tni_alias(self));
+    for (int64_t step = 1; step < n && x; step *= 2) {
+        tni_temps own = {0};
+        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
+        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
+        x = continued(&tmp, x, dim, step, tni_own(&own, join(before, after)));
+        tni_temps_finish(&own);
+    }
+    return tni_temps_keep(&tmp, x);
+}
+
 /* The places of the running extremes: after each step they are those of twice as many elements. Of
  * equals the last counts, and a NaN before all others. */
 static tn_tensor *running_places(tn_tensor *self, int32_t dim, bool largest) {
@@ -91,17 +107,7 @@ tn_status tni_run_logcumsumexp(const tn_cell *args, tn_cell *rets) {
     if (!tni_is_float(self->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "tn_logcumsumexp: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(self->view.dtype));
-    tni_temps tmp = {0};
-    int64_t n = self->view.rank ? self->sizes[dim] : 1;
-    tn_tensor *x = tni_own(&tmp, n < 2 ? tni_clone(self) : tni_alias(self));
-    for (int64_t step = 1; step < n && x; step *= 2) {
-        tni_temps own = {0};
-        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
-        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
-        x = continued(&tmp, x, dim, step, tni_own(&own, tni_logaddexp(before, after)));
-        tni_temps_finish(&own);
-    }
-    return tni_temps_return(&tmp, x, rets);
+    return tni_return(rets, running(self, dim, tni_logaddexp));
 }
 
 /* cumprod(self, dim, dtype) */
@@ -114,18 +120,8 @@ tn_status tni_run_cumprod(const tn_cell *args, tn_cell *rets) {
     if (dtype == TN_DTYPE_NONE)
         dtype = tni_accumulator_dtype(self->view.dtype);
     tni_temps tmp = {0};
-    int64_t n = self->view.rank ? self->sizes[dim] : 1;
     tn_tensor *x = tni_own(&tmp, tni_to_dtype(self, dtype));
-    if (x && n < 2)
-        x = tni_own(&tmp, tni_clone(x));
-    for (int64_t step = 1; step < n && x; step *= 2) {
-        tni_temps own = {0};
-        tn_tensor *before = tni_own(&own, tni_narrow(x, dim, 0, n - step));
-        tn_tensor *after = tni_own(&own, tni_narrow(x, dim, step, n - step));
-        x = continued(&tmp, x, dim, step, tni_own(&own, tni_mul(before, after)));
-        tni_temps_finish(&own);
-    }
-    return tni_temps_return(&tmp, x, rets);
+    return tni_temps_return(&tmp, x ? tni_own(&tmp, running(x, dim, tni_mul)) : NULL, rets);
 }
 
 /* ---- differences ------------------------------------------------------------------------- */

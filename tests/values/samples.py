@@ -325,7 +325,7 @@ EXTRA = {
     "linalg_cross": ["f(5, 3), f(5, 3)", "f(3), f(3)", "f(3, 4), f(3, 4), 0", "f(2, 1, 3), f(1, 4, 3)",
         "f(0, 3), f(0, 3)"],
     "cross": ["f(5, 3), f(5, 3)", "f(3, 3), f(3, 3)", "f(4, 3, 3), f(4, 3, 3), -1"],
-    "cummax": ALONG, "cummin": ALONG, 
+    "cummax": ALONG, "cummin": ALONG,
     # the gradient of ours goes by its products of infinities, PyTorch's by quotients
     "cumprod": [a for a in ALONG if "strewn" not in a and "special" not in a] + ["f(3, 4), 1, 'T'", "f(3, 4, 'i32'), 0, 'T'"],
     "logcumsumexp": [a for a in ALONG if "strewn" not in a and "special" not in a],  # PyTorch's gradient is lost at the largest numbers

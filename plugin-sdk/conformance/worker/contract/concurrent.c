@@ -46,13 +46,12 @@ static void *wait_for_it(void *context) {
 
 static bool ask(waiter *w, int what) {
     const tn_device_ops *ops = w->s->ops;
-    tn_status status =
-        what == ASK_EVENT    ? ops->events->query(w->event)
-        : what == ASK_STREAM ? ops->streams->query(w->stream)
-        : what == ASK_WAIT
-            ? ops->events->wait(w->other, w->event)
-            : w->s->memory->fill(w->s->device, what == ASK_FILL ? w->other : w->stream, w->b.memory,
-                                 500, 1, w->b.bytes - 500);
+    tn_stream_impl *fills = what == ASK_FILL ? w->other : w->stream;
+    tn_status status = what == ASK_EVENT    ? ops->events->query(w->event)
+                       : what == ASK_STREAM ? ops->streams->query(w->stream)
+                       : what == ASK_WAIT   ? ops->events->wait(w->other, w->event)
+                                            : w->s->memory->fill(w->s->device, fills, w->b.memory,
+                                                                 500, 1, w->b.bytes - 500);
     return status == TN_NOT_READY ||
            tc_must(w->k, TNP_THREADS_CONCURRENT, status, "a call while another thread waits");
 }

@@ -67,6 +67,11 @@ static void launch_at_once(tc_contract *k) {
 
 /* ---- others ------------------------------------------------------------------------------ */
 
+static bool measures(const tc_scene *n) {
+    const tn_event_ops *events = n->s->ops->events;
+    return TN_HAS(events, tn_event_ops, elapsed) && events->elapsed;
+}
+
 /* Of events, one recorded before the capture and one on a stream that does not capture; and streams
  * and events come and go. */
 static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[2]) {
@@ -84,7 +89,7 @@ static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[
                      "synchronize of an event while a stream captures") &&
              tc_must(k, TNP_CAPTURE_OTHERS, ops->events->query(events[e]),
                      "query of an event while a stream captures");
-    if (ok && TN_HAS(ops->events, tn_event_ops, elapsed) && ops->events->elapsed)
+    if (ok && measures(n))
         ok = tc_must(k, TNP_CAPTURE_OTHERS, ops->events->elapsed(events[0], events[1], &ns),
                      "elapsed between events while a stream captures");
     ok = ok &&
@@ -112,18 +117,16 @@ static void others(tc_contract *k) {
     tn_event_impl *events[2];
     if (!tc_scene_set_up(k, &n))
         return;
-    bool is_timed = TN_HAS(n.s->ops->events, tn_event_ops, elapsed) && n.s->ops->events->elapsed;
-    for (int e = 0; e < 2; e++)
-        if (!tc_event_create(k, n.s, is_timed ? TN_EVENT_TIMING : 0, &events[e]))
-            return;
-    if (!tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(events[0], n.stream), "record") ||
-        !tc_scene_begin(&n) || !tc_scene_fill(&n, &n.a, 0, TC_SCENE_BYTES, 0x41))
-        return;
-    bool ok = ask_others(k, &n, events) &&
-              tc_buffer_create(k, n.s, TN_SPACE_DEVICE, TC_SCENE_BYTES, &more) &&
-              tc_buffer_fill(k, &more, n.other, 0x42) && tc_stream_sync(k, n.other) &&
-              tc_buffer_check(k, &more, n.s->stream, TNP_CAPTURE_OTHERS,
-                              "what another stream wrote while one captured");
+    uint32_t flags = measures(&n) ? TN_EVENT_TIMING : 0;
+    bool ok =
+        tc_event_create(k, n.s, flags, &events[0]) && tc_event_create(k, n.s, flags, &events[1]) &&
+        tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(events[0], n.stream), "record") &&
+        tc_scene_begin(&n) && tc_scene_fill(&n, &n.a, 0, TC_SCENE_BYTES, 0x41);
+    ok = ok && ask_others(k, &n, events) &&
+         tc_buffer_create(k, n.s, TN_SPACE_DEVICE, TC_SCENE_BYTES, &more) &&
+         tc_buffer_fill(k, &more, n.other, 0x42) && tc_stream_sync(k, n.other) &&
+         tc_buffer_check(k, &more, n.s->stream, TNP_CAPTURE_OTHERS,
+                         "what another stream wrote while one captured");
     if (ok)
         tc_buffer_destroy(&more);
     ok = ok && tc_capture_begin(k, n.ext, n.other) &&
