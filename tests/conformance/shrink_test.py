@@ -93,13 +93,13 @@ class Shrink(unittest.TestCase):
         self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
 
     def test_fuzz_finds_nothing_on_a_good_device_and_much_on_a_bad_one(self) -> None:
-        for seed in (11, 13):
+        for seed in (11, 12):
             good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--cases", 200, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
-        bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 11, "--cases", 250, "-j2", "--timeout", 1)
-        self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
-        self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
+            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 250, "-j2", "--timeout", 1)
+            self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
+            self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)
