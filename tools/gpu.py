@@ -42,7 +42,7 @@ DOUBLE = "driver double"  # in the name of a device that is the tests' own
 
 PROGRAMS = ["cli/tenon", CONFORM, "plugin-sdk/conformance/worker/core/tenon-conform-core", "samples/mnist/mnist",
             "bench/cuda", "bench/device", "bench/train", "bench/kernels", "bench/overhead", "core/libtenon.so.1",
-            *(f"plugins/{name}/libtenon_{name}.so" for name in ("cpu", "sim", "cuda"))]
+            *(f"plugins/{name}/libtenon_{name}.so" for name in ("cpu", "sim", "cuda", "opencl"))]
 OF_EVERY_SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)[-.]")
 
 

@@ -1,6 +1,7 @@
 /* Products by cuBLASLt: how each is computed is chosen once for its shape, and kept. */
 #include "plugins/cuda/blaslt.h"
 #include "plugins/cuda/libraries.h"
+#include "plugins/shared/gpu/copy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,18 @@ static void destroy_plan(void *owner, cuda_plan *base) {
     host->dealloc(host, plan);
 }
 
+static void forget(cuda_blaslt *b, cuda_blaslt_plan *plan) {
+    cuda_blaslt_forget(&b->functions, plan);
+    plan->operation = NULL;
+    plan->a = plan->b = plan->c = plan->d = NULL;
+}
+
+static cublasStatus_t choose(cuda_blaslt *b, cuda_blaslt_plan *plan) {
+    cublasStatus_t status = cuda_blaslt_describe(&b->functions, b->tf32, plan);
+    return status == CUBLAS_STATUS_SUCCESS ? cuda_blaslt_choose(&b->functions, b->handle, plan)
+                                           : status;
+}
+
 static cublasStatus_t make_ready(cuda_blaslt *b, cuda_blaslt_plan *plan) {
     const cuda_blaslt_functions *f = &b->functions;
     cublasStatus_t status = b->handle ? CUBLAS_STATUS_SUCCESS : f->cublasLtCreate(&b->handle);
@@ -32,8 +45,13 @@ static cublasStatus_t make_ready(cuda_blaslt *b, cuda_blaslt_plan *plan) {
         b->handle = NULL;
         return status;
     }
-    status = cuda_blaslt_describe(f, b->tf32, plan);
-    return status == CUBLAS_STATUS_SUCCESS ? cuda_blaslt_choose(f, b->handle, plan) : status;
+    status = choose(b, plan);
+    if (status == CUBLAS_STATUS_SUCCESS && cuda_blaslt_rounds_twice(f, plan)) {
+        forget(b, plan);
+        plan->copies_bias = true;
+        status = choose(b, plan);
+    }
+    return status;
 }
 
 static tn_status build_plan(void *owner, const int64_t *key, cuda_plan **out) {
@@ -53,11 +71,8 @@ static tn_status build_plan(void *owner, const int64_t *key, cuda_plan **out) {
     cublasStatus_t status = make_ready(b, plan);
     bool is_known = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                     status == CUBLAS_STATUS_INVALID_VALUE;
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        cuda_blaslt_forget(&b->functions, plan);
-        plan->operation = NULL;
-        plan->a = plan->b = plan->c = plan->d = NULL;
-    }
+    if (status != CUBLAS_STATUS_SUCCESS)
+        forget(b, plan);
     cuda_leave(&scope);
     if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
         cuda_log(b->device, TN_LOG_WARN,
@@ -184,15 +199,17 @@ static const void *address(const tn_tensor_view *v) {
 static cublasStatus_t multiply(const tn_call *call, const cuda_blaslt_plan *plan,
                                const cuda_terms *t) {
     const cuda_blaslt *b = call->device->libraries.blaslt;
-    bool has_c = plan->product.adds == CUDA_ADDS_MATRIX, is_turned = plan->product.is_turned;
+    bool has_c = plan->product.adds == CUDA_ADDS_MATRIX || plan->copies_bias,
+         is_turned = plan->product.is_turned;
     scalar alpha = scalar_of(plan, t->alpha), beta = scalar_of(plan, has_c ? t->beta : 0);
     const void *first = address(is_turned ? t->y : t->x),
                *second = address(is_turned ? t->x : t->y), *d = address(t->out);
+    const void *c = plan->product.adds == CUDA_ADDS_MATRIX ? address(t->s) : d;
     uint64_t workspace = plan->workspace_bytes ? call->workspace + call->workspace_offset : 0;
     return b->functions.cublasLtMatmul(b->handle, plan->operation, &alpha, first, plan->a, second,
-                                       plan->b, &beta, has_c ? address(t->s) : d, plan->c,
-                                       (void *)d, plan->d, &plan->algorithm, (void *)workspace,
-                                       plan->workspace_bytes, (cudaStream_t)call->stream->stream);
+                                       plan->b, &beta, c, plan->c, (void *)d, plan->d,
+                                       &plan->algorithm, (void *)workspace, plan->workspace_bytes,
+                                       (cudaStream_t)call->stream->stream);
 }
 
 /* The library looks at the bias's address when it is called, so that one call at a time has it. */
@@ -213,6 +230,13 @@ static cublasStatus_t multiply_and_add(const tn_call *call, cuda_blaslt_plan *pl
     return status;
 }
 
+/* The bias to every line of the output, where the plan wants it. */
+static tn_status copy_bias(const tn_call *call, const cuda_blaslt_plan *plan, const cuda_terms *t) {
+    tn_call copy = *call;
+    copy.cookie = 0;
+    return plan->copies_bias ? gpu_copy(&copy, t->out, t->s) : TN_OK;
+}
+
 static const gpu_kernel matmul = {.name = "cublasLtMatmul", .options = ""};
 
 static tn_status run(const tn_call *call) {
@@ -223,11 +247,16 @@ static tn_status run(const tn_call *call) {
         abandon(call);
         return cuda_check_lost(call->device);
     }
+    tn_status copied = copy_bias(call, plan, &terms);
+    if (copied != TN_OK) {
+        abandon(call);
+        return copied;
+    }
     cuda_scope scope = cuda_enter(call->device);
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    bool has_bias = plan->product.adds == CUDA_ADDS_BIAS && !plan->copies_bias;
     if (scope.error == CUDA_SUCCESS)
-        status = plan->product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &terms)
-                                                      : multiply(call, plan, &terms);
+        status = has_bias ? multiply_and_add(call, plan, &terms) : multiply(call, plan, &terms);
     abandon(call);
     if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
@@ -237,7 +266,7 @@ static tn_status run(const tn_call *call) {
         return TN_OK;
     }
     if (status == CUBLAS_STATUS_NOT_SUPPORTED)
-        return TN_ERR_UNSUPPORTED; /* said before anything is queued */
+        return TN_ERR_UNSUPPORTED; /* said before any of the product is queued */
     char what[CUDA_MESSAGE / 2];
     snprintf(what, sizeof what, "cublasLtMatmul: %s", b->functions.cublasLtGetStatusName(status));
     return cuda_library_failed(call->stream, what);

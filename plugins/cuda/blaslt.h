@@ -22,6 +22,7 @@
     X(cublasLtMatmulPreferenceDestroy) \
     X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic) \
+    X(cublasLtMatmulAlgoConfigGetAttribute) \
     X(cublasLtMatmul)
 
 typedef struct cuda_blaslt_functions {
@@ -37,6 +38,7 @@ typedef struct cuda_blaslt_plan {
     cublasLtMatrixLayout_t a, b, c, d; /* c: d's, unless a matrix is added */
     cublasLtMatmulAlgo_t algorithm;
     uint64_t workspace_bytes;
+    bool copies_bias;     /* it is copied to D first, and added as a matrix that is there */
     pthread_mutex_t lock; /* with a bias: guards `bias` and what `operation` says of it */
     uint64_t bias;
 } cuda_blaslt_plan;
@@ -51,6 +53,9 @@ cublasStatus_t cuda_blaslt_describe(const cuda_blaslt_functions *f, bool tf32,
 /* Lets it choose how to compute it; CUBLAS_STATUS_NOT_SUPPORTED where it does not know. */
 cublasStatus_t cuda_blaslt_choose(const cuda_blaslt_functions *f, cublasLtHandle_t handle,
                                   cuda_blaslt_plan *plan);
+
+/* Would what it has chosen round the product of halves before it adds the bias? */
+bool cuda_blaslt_rounds_twice(const cuda_blaslt_functions *f, const cuda_blaslt_plan *plan);
 
 /* Frees what describing made. */
 void cuda_blaslt_forget(const cuda_blaslt_functions *f, cuda_blaslt_plan *plan);

@@ -47,7 +47,7 @@ static cublasStatus_t describe_operation(const cuda_blaslt_functions *f, bool tf
                                           sizeof a));
     TRY(f->cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, &b,
                                           sizeof b));
-    if (p->adds != CUDA_ADDS_BIAS)
+    if (p->adds != CUDA_ADDS_BIAS || plan->copies_bias)
         return CUBLAS_STATUS_SUCCESS;
     /* What the algorithm is chosen by is the alignment, all that calls have in common. */
     uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
@@ -145,4 +145,17 @@ cublasStatus_t cuda_blaslt_choose(const cuda_blaslt_functions *f, cublasLtHandle
     plan->algorithm = best.algo;
     plan->workspace_bytes = best.workspaceSize;
     return best.state;
+}
+
+/* Most of its algorithms that cut sums (of H100s all but those that are Hopper's own) add the parts up,
+ * store the sum, and add the bias to what is stored. Not so a matrix C. */
+bool cuda_blaslt_rounds_twice(const cuda_blaslt_functions *f, const cuda_blaslt_plan *plan) {
+    const cuda_product *p = &plan->product;
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    size_t bytes = 0;
+    if (p->adds != CUDA_ADDS_BIAS || plan->copies_bias || p->dtype == TN_F32 || p->dtype == TN_F64)
+        return false;
+    cublasStatus_t status = f->cublasLtMatmulAlgoConfigGetAttribute(
+        &plan->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &bytes);
+    return status != CUBLAS_STATUS_SUCCESS || scheme != CUBLASLT_REDUCTION_SCHEME_NONE;
 }

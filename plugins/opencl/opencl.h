@@ -101,7 +101,8 @@ struct tn_stream_impl {
     _Atomic(ocl_recording *) recording; /* while the stream captures; set to NULL under the lock */
 
     pthread_mutex_t lock;   /* guards what follows */
-    cl_command_queue times; /* of the marks of events that are timed, or NULL */
+    cl_command_queue times; /* of what is timed for events, or NULL */
+    cl_mem timed;           /* what is filled there */
     cl_event mark;          /* the end of the queue when `query` last looked */
     ocl_stage stages[2];
     int stage; /* the one that is being filled */

@@ -18,6 +18,8 @@ static void finish(tn_stream_impl *stream) {
         clReleaseMemObject(stream->error_word);
     if (stream->times)
         clReleaseCommandQueue(stream->times);
+    if (stream->timed)
+        clReleaseMemObject(stream->timed);
     if (stream->queue)
         clReleaseCommandQueue(stream->queue);
     pthread_mutex_destroy(&stream->lock);

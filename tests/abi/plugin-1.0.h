@@ -420,9 +420,9 @@ typedef struct tn_stream_ops {
     uint64_t struct_size;
 
     /* A new in-order queue, as many as there is memory for. `priority`: any number, 0 normal, less
-     * is more urgent; a hint, brought into the range that the device has. It has room for 512
-     * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph, of
-     * however many, counting as one, and beside them for 512 waits and records, taken together,
+     * is more urgent; a hint, brought into the range that the device has. It has room for 200
+     * kernels, copies, fills and transfers with pinned memory at least, a launch of a graph
+     * counting as what was recorded, and beside them for 200 waits and records, taken together,
      * whatever other streams hold; when it is full, queueing anything may wait until there is room
      * again. [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);

@@ -427,6 +427,20 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t name,
+                                                    void *out, size_t bytes, size_t *written) {
+    ENTER();
+    algorithm chosen;
+    if (!algo || !out || !written || name != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ||
+        bytes != sizeof chosen.scheme)
+        return MISTAKE("attribute %d of an algorithm is not known here", (int)name);
+    memcpy(&chosen, algo, sizeof chosen);
+    memcpy(out, &chosen.scheme, sizeof chosen.scheme);
+    *written = sizeof chosen.scheme;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 /* ---- on the stream ----------------------------------------------------------------------- */
 
 /* Matrix `i` of batch `b`, on the host. */
@@ -498,6 +512,10 @@ static CUresult finish(const problem *p, int64_t b, double *sum, double *row) {
                 sum[i * p->n + j] += p->beta * row[j];
         }
         if (has_bias) {
+            if (p->scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) { /* what was stored gets it */
+                numbers_store(type, to, i, d->ld, p->n, sum + i * p->n);
+                numbers_load(type, to, i, d->ld, p->n, sum + i * p->n);
+            }
             numbers_load(type, bias, i, 1, 1, &first);
             for (int64_t j = 0; j < p->n; j++)
                 sum[i * p->n + j] += first;

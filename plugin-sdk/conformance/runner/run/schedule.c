@@ -21,3 +21,35 @@ unsigned tc_schedule_of(const char *line) {
             return i;
     return TC_UNKNOWN_SCHEDULE;
 }
+
+/* Looks at how much memory is free, of which other workers take, too; compiles a kernel of each record,
+ * where nothing is in the device's cache yet. */
+static const struct {
+    const char *begins;
+    bool alone;
+    int patience;
+} exceptions[] = {
+    {"contract/memory-", true, 1},
+    {"contract/kernel-prepare", false, 4},
+    {"contract/capture-kernels", false, 4},
+};
+
+enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
+
+static int exception_of(const char *line) {
+    int i = 0;
+    while (i < N_EXCEPTIONS &&
+           strncmp(line, exceptions[i].begins, strlen(exceptions[i].begins)) != 0)
+        i++;
+    return i < N_EXCEPTIONS ? i : -1;
+}
+
+bool tc_schedule_alone(const char *line) {
+    int i = exception_of(line);
+    return i >= 0 ? exceptions[i].alone : schedules[tc_schedule_of(line)].alone;
+}
+
+int tc_schedule_patience(const char *line) {
+    int i = exception_of(line);
+    return i >= 0 ? exceptions[i].patience : schedules[tc_schedule_of(line)].patience;
+}

@@ -34,4 +34,9 @@ enum { TC_UNKNOWN_SCHEDULE = 0, TC_N_SCHEDULES = 1 TC_SCHEDULES(TC_SCHEDULE_ONE)
 unsigned tc_schedule_of(const char *line);
 const tc_schedule *tc_schedule_get(unsigned schedule);
 
+/* Of one case, some of which ask for more than their class: that nothing else runs beside it, and
+ * how many times the time limit it has. */
+bool tc_schedule_alone(const char *line);
+int tc_schedule_patience(const char *line);
+
 #endif

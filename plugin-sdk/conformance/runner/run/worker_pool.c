@@ -106,7 +106,7 @@ static size_t current(const slot *s) {
 static void send(pool *p, slot *s) {
     const tc_item *item = &p->items[current(s)];
     tc_output_clear(&s->child.printed);
-    s->deadline = tc_now() + p->options->timeout * tc_schedule_get(item->schedule)->patience;
+    s->deadline = tc_now() + p->options->timeout * tc_schedule_patience(item->line);
     tc_child_send(&s->child, item->line); /* nobody there: the verdict's end shows it */
 }
 
@@ -354,7 +354,7 @@ static void look(pool *p, slot *s) {
 
 static void overdue(pool *p, slot *s) {
     tc_verdict v = {.status = TC_TIMEOUT};
-    double limit = p->options->timeout * tc_schedule_get(p->items[current(s)].schedule)->patience;
+    double limit = p->options->timeout * tc_schedule_patience(p->items[current(s)].line);
     if (s->closing) {
         note(p, s, "did not end", "its stdin was closed, and it was killed");
         stop_child(s);
@@ -393,9 +393,9 @@ static void give(pool *p, slot *s) {
 /* Hands out cases; retires workers that have nothing to do any more. */
 static void hand_out(pool *p) {
     bool more = p->next < p->n && !p->stopped;
-    bool alone = more && tc_schedule_get(p->items[p->next].schedule)->alone;
+    bool alone = more && tc_schedule_alone(p->items[p->next].line);
     bool other = false;
-    if (p->slots[0].busy && tc_schedule_get(p->items[p->slots[0].item].schedule)->alone)
+    if (p->slots[0].busy && tc_schedule_alone(p->items[p->slots[0].item].line))
         return; /* it is still */
     for (unsigned i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
@@ -410,7 +410,7 @@ static void hand_out(pool *p) {
     }
     for (unsigned i = 0; i < p->n_slots; i++)
         while (!p->slots[i].busy && !p->slots[i].closing && p->next < p->n && !p->stopped &&
-               !tc_schedule_get(p->items[p->next].schedule)->alone)
+               !tc_schedule_alone(p->items[p->next].line))
             give(p, &p->slots[i]);
 }
 

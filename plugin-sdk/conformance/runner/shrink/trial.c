@@ -74,7 +74,7 @@ void tc_trial_run(tc_trial *t, const char *line, tc_verdict *out) {
         return;
     tc_output_clear(&t->child.printed);
     tc_child_send(&t->child, line); /* nobody there: the verdicts' end shows it */
-    wait_for(t, tc_now() + t->options->timeout * schedule->patience, out);
+    wait_for(t, tc_now() + t->options->timeout * tc_schedule_patience(line), out);
     t->n++;
     if (tc_trial_failed(out) || out->status == TC_ERROR || schedule->fresh)
         tc_trial_finish(t);

@@ -86,6 +86,18 @@ enum { s = 0 };
 #else
 #define FORGET()
 #endif
+/* Distances from the mean. Where sums are wider than elements, the mean is exact but for the wider
+ * type's rounding, and in two numbers that elements can be taken from: GPUs have few units that convert
+ * or compute f64. */
+#if IS_COMPENSATED(T)
+typedef A D;
+#define DISTANCE(x) ((A)(x)-near)
+#define ADD_DISTANCE(l, d) b[(l) % SUMS] += (d)
+#else
+typedef C D;
+#define DISTANCE(x) (((x)-near_high) - near_low)
+#define ADD_DISTANCE(l, d)
+#endif
 #define SUM_A TOTAL(a[0], lost_a[0])
 #define SUM_B TOTAL(b[0], lost_b[0])
 
@@ -173,13 +185,13 @@ KERNEL_OF_GROUP(GROUP, 1, layer_norm)
         }
         JOIN_SUMS_OF_LINE();
         A near = SUM_A / n;
+        C near_high = (C)near, near_low = (C)(near - (A)near_high);
         FORGET();
         CLEAR_SUMS();
         BLOCKS(j) {
             int count = COUNT(j);
             GET_AGAIN(x[s], NORM_INPUT, input);
-            LANES(count, ADD_SUM(a, l, ((A)x[s][l] - near) * ((A)x[s][l] - near)));
-            LANES(count, b[(l) % SUMS] += (A)x[s][l] - near);
+            LANES(count, A d = DISTANCE(x[s][l]); ADD_SUM(a, l, d * d); ADD_DISTANCE(l, d));
         }
         JOIN_SUMS_OF_LINE();
         A off = SUM_B / n, squares = SUM_A / n - off * off, variance = squares < 0 ? 0 : squares,
@@ -199,7 +211,7 @@ KERNEL_OF_GROUP(GROUP, 1, layer_norm)
             GET(other, NORM_OTHER, bias);
 #endif
             LANES(count,
-                  x[s][l] = (C)((((A)x[s][l] - near) - off) * rstd * (A)scale[l] + (A)other[l]));
+                  x[s][l] = (C)((DISTANCE(x[s][l]) - (D)off) * (D)rstd * (D)scale[l] + (D)other[l]));
             PUT(x[s], NORM_OUT, out);
         }
 #endif

@@ -24,6 +24,8 @@
 #define OP_argmax 5
 #define OP_argmin 6
 
+#define AHEAD 4
+
 #define IS_EXTREME (OP >= OP_amax)
 #define IS_ARG (OP >= OP_argmax)
 #define IS_MAX (OP == OP_amax || OP == OP_argmax)
@@ -186,7 +188,19 @@ KERNEL(reduce)
 #if !HAS_PACKS
                 i64 step = UNIT ? 1 : p.run_step;
 #endif
-                for (i64 j = lane * W; j < n; j += L * W) {
+                i64 j = lane * W;
+#if HAS_PACKS && OP != OP_var
+                /* Some packs at once, for memory is far away; they are taken one after the other. */
+                for (; j + (AHEAD - 1) * L * W + W <= n; j += AHEAD * L * W) {
+                    computed(T) packs[AHEAD][W];
+                    for (int k = 0; k < AHEAD; k++)
+                        LOAD_LANES(W, packs[k], in, x[0] + j + k * L * W, 1);
+                    for (int k = 0; k < AHEAD; k++)
+                        for (int l = 0; l < W; l++)
+                            TAKE(l, packs[k][l], r + j + k * L * W + l);
+                }
+#endif
+                for (; j < n; j += L * W) {
 #if HAS_PACKS
                     int count = n - j < W ? (int)(n - j) : W;
                     computed(T) pack[W];
