@@ -1,6 +1,7 @@
 /* Convolutions by cuDNN: how each is computed is chosen once for its shape, and kept. */
 #include "plugins/cuda/dnn.h"
 #include "plugins/cuda/libraries.h"
+#include "plugins/shared/gpu/signals.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +75,9 @@ static tn_status build_plan(void *owner, const int64_t *key, cuda_plan **out) {
         return cuda_fail_driver(d->device, scope.error, "a convolution by cuDNN");
     }
     pthread_mutex_lock(&d->lock);
+    gpu_signals_keep(); /* some engines compile, and the compiler has handlers of its own */
     cudnnStatus_t status = make_ready(d, plan);
+    gpu_signals_restore();
     pthread_mutex_unlock(&d->lock);
     cuda_leave(&scope);
     if (CUDNN_STATUS_CATEGORY(status) != CUDNN_STATUS_NOT_SUPPORTED &&
@@ -184,16 +187,32 @@ static int64_t alignment_of(const tn_tensor_view *v) {
     return alignment < 16 ? alignment : 16;
 }
 
-/* The stride of what there is once is as if it were dense. */
-static cuda_dnn_tensor tensor_of(const tn_tensor_view *v) {
-    cuda_dnn_tensor t = {.alignment = alignment_of(v)};
+/* Does the tensor lie dense, with its dimensions in this order, the innermost first? Then `out` has the
+ * strides that it has so, of what there is once, too. */
+static bool lies(const tn_tensor_view *v, const int order[4], cuda_dnn_tensor *out) {
     int64_t dense = 1;
-    for (int d = 3; d >= 0; d--) {
-        t.sizes[d] = v->sizes[d];
-        t.strides[d] = v->sizes[d] > 1 ? v->strides[d] : dense;
-        dense = t.sizes[d] * t.strides[d];
+    for (int i = 0; i < 4; i++) {
+        int d = order[i];
+        if (v->sizes[d] > 1 && v->strides[d] != dense)
+            return false;
+        out->sizes[d] = v->sizes[d];
+        out->strides[d] = dense;
+        dense *= v->sizes[d];
     }
-    return t;
+    return true;
+}
+
+/* All tensors of a convolution lie in planes, or all with their channels innermost. cuDNN takes other
+ * strides, too, and with some of them has been seen to compute something else. */
+static bool lie_alike(const tn_call *call, const maker *m, const int order[4],
+                      cuda_convolution *out) {
+    bool ok = true;
+    for (int i = 0; i < CUDA_DNN_BIAS && ok; i++) {
+        const tn_tensor_view *v = view_of(call, m->tensors[i]);
+        out->tensors[i] = (cuda_dnn_tensor){.alignment = alignment_of(v)};
+        ok = lies(v, order, &out->tensors[i]);
+    }
+    return ok;
 }
 
 /* [channels] as [1, channels, 1, 1]. */
@@ -208,6 +227,8 @@ static void pair(int64_t to[2], const tn_cell *cell) {
     to[1] = cell->v.ints[1];
 }
 
+static const int planes[4] = {3, 2, 1, 0}, channels_innermost[4] = {1, 3, 2, 0};
+
 /* What the call is to cuDNN; false: it cannot be said. */
 static bool convolution_of(const tn_call *call, cuda_convolution *out) {
     const maker *m = call->user;
@@ -215,18 +236,14 @@ static bool convolution_of(const tn_call *call, cuda_convolution *out) {
     pair(out->stride, &call->args[m->stride]);
     pair(out->padding, &call->args[m->stride + 1]);
     pair(out->dilation, &call->args[m->stride + 2]);
-    for (int i = 0; i < CUDA_DNN_TENSORS; i++) {
-        const tn_tensor_view *v = view_of(call, m->tensors[i]);
-        if (v && i != CUDA_DNN_BIAS)
-            out->tensors[i] = tensor_of(v);
-        if (v && i == CUDA_DNN_BIAS) {
-            out->has_bias = true;
-            out->tensors[i] = bias_of(v);
-            if (v->sizes[0] > 1 && v->strides[0] != 1)
-                return false;
-        }
+    const tn_tensor_view *bias = view_of(call, m->tensors[CUDA_DNN_BIAS]);
+    if (bias) {
+        out->has_bias = true;
+        out->tensors[CUDA_DNN_BIAS] = bias_of(bias);
+        if (bias->sizes[0] > 1 && bias->strides[0] != 1)
+            return false;
     }
-    return true;
+    return lie_alike(call, m, planes, out) || lie_alike(call, m, channels_innermost, out);
 }
 
 static tn_status prepare(const tn_call *call, tn_plan *out) {

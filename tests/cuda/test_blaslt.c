@@ -215,6 +215,28 @@ static void a_row_is_added_as_a_bias(void **state) {
     rig_close(&m);
 }
 
+/* The double, as most of the library's algorithms, adds a bias to the rounded sum where it cuts sums. */
+static void a_bias_of_halves_is_copied_where_sums_are_split(void **state) {
+    mini m;
+    rig_open(&m);
+    for (int d = 0; d < DTYPES; d++) {
+        product p = {
+            .dtype = dtypes[d], .rows = 3, .depth = 80, .columns = 5, .beta = 1, .alpha = 1};
+        if (dtypes[d] == TN_F64)
+            continue;
+        rig_tensor self = row(&m, dtypes[d], 3, 5);
+        uint64_t before = double_kernels();
+        tn_status status = compute(&m, &p, &self);
+        rig_free(&self);
+        if (status == TN_ERR_NOT_FOUND) /* no NVRTC */
+            break;
+        assert_ok(status);
+        assert_string_equal(cublaslt_double_last(), "in parts");
+        assert_int_equal(double_kernels(), before + (dtypes[d] != TN_F32));
+    }
+    rig_close(&m);
+}
+
 static void rows_that_are_no_bias_are_declined(void **state) {
     mini m;
     rig_open(&m);
@@ -565,6 +587,7 @@ int all_tests(void) {
         TEST(other_strides_are_declined),
         TEST(alignments_are_told_apart),
         TEST(a_row_is_added_as_a_bias),
+        TEST(a_bias_of_halves_is_copied_where_sums_are_split),
         TEST(rows_that_are_no_bias_are_declined),
         TEST(with_beta_0_self_is_not_read),
         TEST(a_beta_that_is_0_to_the_library_is_declined),

@@ -194,11 +194,28 @@ static void strides_padding_dilation_and_groups(void **state) {
     rig_close(&m);
 }
 
-static void what_the_engines_cannot_is_declined_and_asked_once(void **state) {
+/* cuDNN has engines for such tensors, of which one was wrong. */
+static void what_does_not_lie_dense_is_not_asked_for(void **state) {
     mini m;
     rig_open(&m);
     convolution c = plain;
     c.form = GAPS;
+    for (direction d = FORWARD; d < DIRECTIONS; d++) {
+        c.direction = d;
+        assert_int_equal(compute(&m, &c), TN_ERR_UNSUPPORTED);
+    }
+    assert_int_equal(cudnn_double_calls(NULL), 0);
+    rig_close(&m);
+}
+
+static void what_the_engines_cannot_is_declined_and_asked_once(void **state) {
+    mini m;
+    rig_open(&m);
+    convolution c = plain;
+    c.dtype = TN_F16;
+    c.channels = c.outs = 4;
+    c.groups = 2;
+    c.has_bias = true; /* which f32 may get afterwards */
     assert_int_equal(compute(&m, &c), TN_ERR_UNSUPPORTED);
     cudnn_double_configure("");
     assert_int_equal(compute(&m, &c), TN_ERR_UNSUPPORTED);
@@ -456,6 +473,7 @@ int all_tests(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_direction_dtype_and_layout),
         TEST(strides_padding_dilation_and_groups),
+        TEST(what_does_not_lie_dense_is_not_asked_for),
         TEST(what_the_engines_cannot_is_declined_and_asked_once),
         TEST(f64_is_left_to_our_own),
         TEST(engines_are_those_that_compute_as_a_kernel_is_to),

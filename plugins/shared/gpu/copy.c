@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* A group of a GPU has TILE_ROWS work items for each element of a tile's side, so that each has many
- * elements under way. */
-enum { TILE = 32, WIDE_TILE = 64, TILE_ROWS = 4 };
+/* Of a tile's group on a GPU, each COPY_TILE work items: so few that each has many elements under
+ * way. */
+enum { TILE_ROWS = 4 };
 
 /* The forms of device/copy.cl. */
 enum { IN_A_ROW, BY_STRIDES, TRANSPOSED };
@@ -74,18 +74,17 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
     if (form != IN_A_ROW)
         memcpy(&p.loop, &loop, sizeof p.loop);
     bool tiles = form == TRANSPOSED;
-    int tile = traits->is_cpu || widest > 4 ? TILE : WIDE_TILE; /* in 16 KiB of local memory */
     if (tiles) {
-        launch.groups[0] = (uint64_t)(gpu_ceil_div(p.sizes[0], tile) *
-                                      gpu_ceil_div(p.sizes[1], tile) * gpu_loop_numel(&loop));
-        launch.local[0] = traits->is_cpu ? 1 : (uint64_t)tile;
+        launch.groups[0] = (uint64_t)(gpu_ceil_div(p.sizes[0], COPY_TILE) *
+                                      gpu_ceil_div(p.sizes[1], COPY_TILE) * gpu_loop_numel(&loop));
+        launch.local[0] = traits->is_cpu ? 1 : COPY_TILE;
         launch.local[1] = traits->is_cpu ? 1 : TILE_ROWS;
     }
     uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
                                                 (uint64_t)form << 1 | is_int32);
     return gpu_run(call, &launch, key, &gpu_source_copy,
-                   "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DTILE=%d -DSIDE_X=%d -DSIDE_Y=%d%s%s",
-                   gpu_dtype_names[from], gpu_dtype_names[to], form, is_int32 ? "i32" : "i64", tile,
+                   "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d%s%s",
+                   gpu_dtype_names[from], gpu_dtype_names[to], form, is_int32 ? "i32" : "i64",
                    tiles ? (int)launch.local[0] : 1, tiles ? (int)launch.local[1] : 1,
                    traits->is_cpu ? "" : " -DS=", traits->is_cpu ? "" : gpu_dtype_names[from]);
 }

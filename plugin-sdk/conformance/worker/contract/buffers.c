@@ -143,7 +143,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
 
 /* A queue has room for a few hundred commands, so each of them is to take a while, on the fastest of
  * devices too. */
-enum { LEAST_BYTES = 4 << 20, MOST_BYTES = 256 << 20, MOST_FILLS = 400, TRIED = 4 };
+enum { LEAST_BYTES = 4 << 20, MOST_BYTES = 256 << 20, MOST_FILLS = 400, FEW = 4, MORE = 20 };
 static const double WORK_SECONDS = 0.008, FILL_SECONDS = 100e-6;
 
 static bool queue_fills(tc_contract *k, const tc_work *w, tn_stream_impl *stream, uint32_t n) {
@@ -156,13 +156,23 @@ static bool queue_fills(tc_contract *k, const tc_work *w, tn_stream_impl *stream
     return true;
 }
 
-static bool time_fills(tc_contract *k, tc_work *w) {
+static bool time_fills(tc_contract *k, tc_work *w, uint32_t n, double *out_seconds) {
     double start = tc_now();
-    bool ok = queue_fills(k, w, w->subject->stream, TRIED) &&
+    bool ok = queue_fills(k, w, w->subject->stream, n) &&
               tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(w->subject), "synchronize");
-    double seconds = (tc_now() - start) / TRIED;
-    w->seconds = w->seconds == 0 || seconds < w->seconds ? seconds : w->seconds;
+    *out_seconds = tc_now() - start;
     return ok;
+}
+
+/* From what more of them take longer than a few: a synchronization by itself may take longer than they
+ * do. */
+static bool time_fill(tc_contract *k, tc_work *w) {
+    double few, more;
+    if (!time_fills(k, w, FEW, &few) || !time_fills(k, w, MORE, &more))
+        return false;
+    double seconds = more > few ? (more - few) / (MORE - FEW) : 0;
+    w->seconds = w->seconds < 0 || seconds < w->seconds ? seconds : w->seconds;
+    return true;
 }
 
 /* Memory of `bytes`, and how long a fill of it takes where nothing comes between. */
@@ -175,10 +185,10 @@ static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
         return false;
     w->memory = o->memory;
     w->bytes = bytes;
-    w->seconds = 0;
+    w->seconds = -1;
     bool ok = true;
     for (int i = 0; i < 3 && ok; i++)
-        ok = time_fills(k, w);
+        ok = time_fill(k, w);
     return ok;
 }
 

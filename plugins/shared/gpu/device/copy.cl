@@ -5,8 +5,7 @@
  *   STRIDED    0: both tensors lie in a row; 1: by sizes and strides; 2: each lies in a row along
  *              another dimension: tiles are read along the one and written along the other
  *   INDEX      i32 or i64, what counts elements
- *   TILE       elements of a tile, both ways
- *   SIDE_X, SIDE_Y    work items of its group
+ *   SIDE_X, SIDE_Y    work items of a tile's group
  *   S          where one kernel is wanted, the dtype of the input
  *
  * There is copy_S for each dtype S of the input. A work item makes one element; in a row, where it
@@ -41,7 +40,7 @@
         for (int y = first; y < ny; y += SIDE_X) \
     tile[x][y] = load(S)(in, at[1] + (x0 + x) * p.in_step + y0 + y)
 #else
-#define EACH (TILE / SIDE_Y)
+#define EACH (COPY_TILE / SIDE_Y)
 #define READ_TILE(S) \
     computed(S) kept[EACH]; \
     for (int e = 0; e < EACH; e++) \
@@ -56,16 +55,16 @@
 #define MAKE(S, FROM) \
     KERNEL_OF_GROUP(SIDE_X, SIDE_Y, copy_##S) \
     (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
-        LOCAL computed(S) tile[TILE][TILE + 1]; \
-        i64 tiles_x = (p.sizes[0] + TILE - 1) / TILE, \
-            tiles_y = (p.sizes[1] + TILE - 1) / TILE; \
+        LOCAL computed(S) tile[COPY_TILE][COPY_TILE + 1]; \
+        i64 tiles_x = (p.sizes[0] + COPY_TILE - 1) / COPY_TILE, \
+            tiles_y = (p.sizes[1] + COPY_TILE - 1) / COPY_TILE; \
         INDEX tile_x = (INDEX)GROUP_ID(0), others = tile_x / (INDEX)tiles_x; \
         tile_x -= others * (INDEX)tiles_x; \
         INDEX tile_y = others % (INDEX)tiles_y; \
         others /= (INDEX)tiles_y; \
-        i64 x0 = (i64)tile_x * TILE, y0 = (i64)tile_y * TILE; \
-        int nx = p.sizes[0] - x0 < TILE ? (int)(p.sizes[0] - x0) : TILE, \
-            ny = p.sizes[1] - y0 < TILE ? (int)(p.sizes[1] - y0) : TILE, \
+        i64 x0 = (i64)tile_x * COPY_TILE, y0 = (i64)tile_y * COPY_TILE; \
+        int nx = p.sizes[0] - x0 < COPY_TILE ? (int)(p.sizes[0] - x0) : COPY_TILE, \
+            ny = p.sizes[1] - y0 < COPY_TILE ? (int)(p.sizes[1] - y0) : COPY_TILE, \
             first = (int)LOCAL_ID(0), second = (int)LOCAL_ID(1); \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
         WALK(p.loop, 2, INDEX, others, at); \

@@ -4,6 +4,8 @@
 
 #include "plugins/shared/gpu/device/params.h"
 
+#define COPY_TILE 32 /* elements, both ways */
+
 typedef struct copy_params {
     i64 numel;
     i64 offsets[2]; /* output, input */
