@@ -409,8 +409,8 @@ static cudnnStatus_t finalize_plan(descriptor *d) {
     }
     if (d->engine == TENSOR_CORES && !is_aligned)
         return CUDNN_STATUS_NOT_SUPPORTED_PADDING;
-    if (j->has_bias && is_f32 &&
-        (d->engine == PLAIN || j->tensors[CONV_X].sizes[1] != j->tensors[CONV_W].sizes[1]))
+    bool has_groups = j->tensors[CONV_X].sizes[1] != j->tensors[CONV_W].sizes[1];
+    if (j->has_bias && (has_groups || (is_f32 && d->engine == PLAIN)))
         return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
     j->manner = d->engine == ATOMIC                         ? CONV_OTHER_EACH_TIME
                 : d->engine == TENSOR_CORES && is_f32       ? CONV_TF32
