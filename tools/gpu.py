@@ -8,8 +8,9 @@ usage: gpu.py FOLDER [--minutes M] [--build FOLDER] [--small]
 Needs the CUDA toolkit's headers and a driver, and installs nothing. Each step has its own time, and one
 that fails or hangs does not keep the next from running; conformance has what the others leave.
 FOLDER has eight files at most: summary.txt (each step's status and seconds, and what the machine
-is), log.txt (what the steps said), bench-cuda.txt, bench-compare.txt, demo.svg, and conform.jsonl, .md
-and .html. The exit status is 0 where every step did its work, else 1.
+is), log.txt (what the steps said; the contract of the OpenCL plugin on the same GPU, where there is a driver
+for that, among them), bench-cuda.txt, bench-compare.txt, demo.svg, and conform.jsonl, .md and .html. The exit
+status is 0 where every step did its work, else 1.
 
 It builds into build-gpu/, or, where that was packed, uses it as it is: programs and the libraries that
 they need, built elsewhere for the same kind of processor. git ignores it, and it is small enough to be
@@ -28,6 +29,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -91,6 +93,15 @@ def environment(build):
     places = [os.environ.get("LD_LIBRARY_PATH", ""), str(build / "lib"), "/usr/local/cuda/lib64", *wheel_libraries()]
     return {**os.environ, "TENON_OFFLINE": "1", "TENON_DEVICE": DEVICE, "PYTHONUNBUFFERED": "1",
             "LD_LIBRARY_PATH": ":".join(place for place in places if place)}
+
+
+def opencl_driver():
+    """NVIDIA's OpenCL, or None; in containers nothing but the file may be there, and no .icd names it."""
+    found = subprocess.run(["ldconfig", "-p"], text=True, capture_output=True).stdout
+    path = re.search(r"libnvidia-opencl\.so\.1 .*=> (\S+)", found)
+    places = [path[1]] if path else []
+    return next((p for p in [*places, "/usr/lib/libnvidia-opencl.so.1", "/usr/local/nvidia/lib64/libnvidia-opencl.so.1"]
+                 if pathlib.Path(p).exists()), None)
 
 
 def torch_version():
@@ -232,6 +243,9 @@ class Run:
             self.step("bench compare", 150, [sys.executable, "bench/compare.py", "--device", DEVICE, "--build", at,
                                              *(["--tiny"] if small else []), "--rounds", "3", "--seconds", "0.1"],
                       file("bench-compare.txt"))
+        driver = None if small else opencl_driver()
+        if driver:
+            self.conform_opencl(driver, 60)
         logged = file("conform.jsonl")
         self.conform("conform", max(0, self.left() - REPORTING - 2 * GRACE),
                      ["--log", logged, *(["--filter", "kernel/add"] if small else [])], [logged])
@@ -239,10 +253,17 @@ class Run:
         self.step("report", REPORTING + GRACE, [at / CONFORM, "report", logged, "--markdown", pages[0], "--html",
                                                 pages[1]], leaves=pages)
 
-    def conform(self, name, seconds, options, leaves=()):
-        workers = max(1, min(8, (os.cpu_count() or 1) // 2))
-        self.step(name, seconds, [self.build / CONFORM, "run", self.build / "plugins/cuda/libtenon_cuda.so", "--quiet",
-                                  "-j", workers, *options], leaves=leaves)
+    def conform(self, name, seconds, options, leaves=(), plugin="cuda"):
+        """With a worker for each core: they compile most of the time."""
+        self.step(name, seconds, [self.build / CONFORM, "run", self.build / f"plugins/{plugin}/libtenon_{plugin}.so",
+                                  "--quiet", "-j", os.cpu_count() or 1, *options], leaves=leaves)
+
+    def conform_opencl(self, driver, seconds):
+        with tempfile.TemporaryDirectory() as vendors:
+            (pathlib.Path(vendors) / "nvidia.icd").write_text(driver + "\n")
+            self.variables["OCL_ICD_VENDORS"] = vendors
+            self.conform("conform opencl", seconds, ["--filter", "contract/*"], plugin="opencl")
+            del self.variables["OCL_ICD_VENDORS"]
 
     def shrink(self):
         for path in self.folder.iterdir():

@@ -27,7 +27,7 @@ BUILDS = ["plain", "asan", "tsan"]
 # What the setups in meson.build leave out.
 ONCE = {"slow", "source", "install", "conform"}
 TOLD_LINES = 20
-LEFT_OUT = {"asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}}
+LEFT_OUT = {"plain": {"not_plain"}, "asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}}
 
 
 def name_in_log(test):

@@ -45,8 +45,7 @@
     computed(S) kept[EACH]; \
     for (int e = 0; e < EACH; e++) \
         if (second + e * SIDE_Y < nx && first < ny) \
-            kept[e] = \
-                load(S)(in, at[1] + (x0 + second + e * SIDE_Y) * p.in_step + y0 + first); \
+            kept[e] = load(S)(in, at[1] + (x0 + second + e * SIDE_Y) * p.in_step + y0 + first); \
     for (int e = 0; e < EACH; e++) \
         if (second + e * SIDE_Y < nx && first < ny) \
     tile[second + e * SIDE_Y][first] = kept[e]

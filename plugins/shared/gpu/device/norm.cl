@@ -91,10 +91,12 @@ enum { s = 0 };
  * or compute f64. */
 #if IS_COMPENSATED(T)
 typedef A D;
+#define SPLIT_MEAN()
 #define DISTANCE(x) ((A)(x)-near)
 #define ADD_DISTANCE(l, d) b[(l) % SUMS] += (d)
 #else
 typedef C D;
+#define SPLIT_MEAN() C near_high = (C)near, near_low = (C)(near - (A)near_high)
 #define DISTANCE(x) (((x)-near_high) - near_low)
 #define ADD_DISTANCE(l, d)
 #endif
@@ -185,7 +187,7 @@ KERNEL_OF_GROUP(GROUP, 1, layer_norm)
         }
         JOIN_SUMS_OF_LINE();
         A near = SUM_A / n;
-        C near_high = (C)near, near_low = (C)(near - (A)near_high);
+        SPLIT_MEAN();
         FORGET();
         CLEAR_SUMS();
         BLOCKS(j) {
@@ -210,8 +212,8 @@ KERNEL_OF_GROUP(GROUP, 1, layer_norm)
 #if BIAS
             GET(other, NORM_OTHER, bias);
 #endif
-            LANES(count,
-                  x[s][l] = (C)((DISTANCE(x[s][l]) - (D)off) * (D)rstd * (D)scale[l] + (D)other[l]));
+            LANES(count, x[s][l] = (C)((DISTANCE(x[s][l]) - (D)off) * (D)rstd * (D)scale[l] +
+                                       (D)other[l]));
             PUT(x[s], NORM_OUT, out);
         }
 #endif
