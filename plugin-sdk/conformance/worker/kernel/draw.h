@@ -26,4 +26,7 @@ void tc_urn_finish(tc_urn *urn);
 /* Draws `n` lines, the same ones each time, from the `first`th on. */
 void tc_urn_draw(const tc_urn *urn, int first, int n, tc_sink *to);
 
+/* Lines in which one tensor or output reaches over more than 2^31 elements (far.c). */
+void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to);
+
 #endif

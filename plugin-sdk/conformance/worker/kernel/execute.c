@@ -51,6 +51,10 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     tc_subject *s = p->subject;
     tn_memory memory = 0;
     tn_status status = take(p, o->bytes, &memory);
+    if (status == TN_ERR_OUT_OF_MEMORY && o->bytes >> 30) /* far.c; a device may have less */
+        return tc_verdict_set(verdict, TC_UNSUPPORTED, 0,
+                              "the device has no %llu bytes for a tensor",
+                              (unsigned long long)o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
