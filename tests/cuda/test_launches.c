@@ -191,7 +191,7 @@ static const struct {
     {{"turned", "copy", "f32[65536,131073]", "f32[65536,131073]/1,65536"},
      0,
      "-DINDEX=i64",
-     "copy_i32: 8390656,1,1 of 32,8,1"},
+     "copy_i32: 8390656,1,1 of 32,4,1"},
     {{"fill", "fill", "u8[4096]", "1"}, 0, "-DT=i64", "fill: 1,1,1 of 256,1,1 and on"},
     {{"random_bits", "random_bits", "i32[1025]", "1 0"}, 0, "", "random_bits: 2,1,1 of 256,1,1"},
     /* 256 work items with four packs each to a line */
