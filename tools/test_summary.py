@@ -31,7 +31,9 @@ LEFT_OUT = {"plain": {"not_plain"}, "asan": ONCE | {"not_asan"}, "tsan": ONCE | 
 
 
 def name_in_log(test):
-    """As Meson's logs call a test: "project:suite+suite / name"."""
+    """As Meson's logs call a test: "project:suite+suite / name"; of none of a suite, not even the project's, the name."""
+    if not test["suite"]:
+        return test["name"]
     project = test["suite"][0].split(":")[0]
     suites = "+".join(s.split(":")[1] for s in test["suite"] if ":" in s)
     return f"{project}:{suites} / {test['name']}" if suites else f"{project} / {test['name']}"

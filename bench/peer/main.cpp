@@ -24,8 +24,8 @@ void peer_wait() {
 
 static bool start(uint32_t n_threads) {
     at::set_num_threads(int(n_threads));
-    at::globalContext().setAllowTF32CuDNN(
-        false); /* of itself it rounds f32 to it in convolutions */
+    /* Of itself it rounds f32 to TF32 in convolutions. */
+    at::globalContext().setAllowTF32CuDNN(false);
     return !peer_device().is_cuda() || torch::cuda::is_available();
 }
 

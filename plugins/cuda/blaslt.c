@@ -230,11 +230,11 @@ static cublasStatus_t multiply_and_add(const tn_call *call, cuda_blaslt_plan *pl
     return status;
 }
 
-/* The bias to every line of the output, where the plan wants it. */
-static tn_status copy_bias(const tn_call *call, const cuda_blaslt_plan *plan, const cuda_terms *t) {
+/* The bias to every line of the output. */
+static tn_status copy_bias(const tn_call *call, const cuda_terms *t) {
     tn_call copy = *call;
     copy.cookie = 0;
-    return plan->copies_bias ? gpu_copy(&copy, t->out, t->s) : TN_OK;
+    return gpu_copy(&copy, t->out, t->s);
 }
 
 static const gpu_kernel matmul = {.name = "cublasLtMatmul", .options = ""};
@@ -247,7 +247,7 @@ static tn_status run(const tn_call *call) {
         abandon(call);
         return cuda_check_lost(call->device);
     }
-    tn_status copied = copy_bias(call, plan, &terms);
+    tn_status copied = plan->copies_bias ? copy_bias(call, &terms) : TN_OK;
     if (copied != TN_OK) {
         abandon(call);
         return copied;

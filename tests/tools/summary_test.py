@@ -53,6 +53,13 @@ class Summary(unittest.TestCase):
         self.assertIn("4 passed, 0 failed, 0 skipped", text)
         self.assertNotIn("SHOULD HAVE", text)
 
+    def test_one_without_any_suite(self):
+        """As Meson has it where `suite` is an empty list."""
+        self.put("plain", [{"name": "core a", "suite": []}], [{**record([], "core a", stdout=PASSED), "name": "core a"}])
+        code, text = self.run_summary("plain")
+        self.assertEqual(code, 0, text)
+        self.assertIn("3 passed, 0 failed, 0 skipped", text)
+
     def test_one_that_is_defined_and_did_not_run(self):
         self.put("plain", [told([], "a"), told(["cpu"], "b")], [record([], "a")])
         code, text = self.run_summary("plain")

@@ -120,13 +120,12 @@ static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_c
     tc_case c;
     tc_subject s;
     tc_verdict v = {.status = TC_PASS};
-    bool unloadable = false;
     snprintf(line, sizeof line, "contract/%s%s%s", row->name, *row->params ? " " : "", row->params);
     snprintf(when, sizeof when, "after a life with `%.900s`", line);
     if (!tc_case_parse(line, &c, why) ||
         !tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, when))
         return false;
-    unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
+    bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
     tc_contract inner = {
         .c = &c, .options = k->options, .subject = &s, .out = &v, .random = {c.seed}};
     run_row(row, &inner);

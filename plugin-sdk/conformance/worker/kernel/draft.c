@@ -78,3 +78,8 @@ bool tc_draft_shape(const tc_draft *d, int at, tc_shape *out) {
 void tc_draft_put_shape(tc_draft *d, int at, const tc_shape *s) {
     tc_write_shape(s, d->at[at].value, TC_DRAFT_VALUE);
 }
+
+void tc_draft_set_shape(tc_draft *d, const char *name, const tc_shape *s) {
+    char text[TC_DRAFT_VALUE];
+    tc_draft_set(d, name, tc_write_shape(s, text, sizeof text));
+}

@@ -31,5 +31,7 @@ void tc_draft_remove(tc_draft *d, int at);
 bool tc_draft_shape(const tc_draft *d, int at, tc_shape *out);
 /* Writes it back: densely where it was not placed. */
 void tc_draft_put_shape(tc_draft *d, int at, const tc_shape *s);
+/* The same by a name, which is added where it is not there, as by tc_draft_set. */
+void tc_draft_set_shape(tc_draft *d, const char *name, const tc_shape *s);
 
 #endif

@@ -149,7 +149,7 @@ static void place(tc_shape *s, const tc_urn *urn, bool out, tc_random *r) {
 }
 
 static void relay(const tc_urn *urn, tc_draft *d, tc_random *r) {
-    char name[8] = "out", why[TC_MESSAGE], line[TC_MAX_LINE];
+    char name[TC_OUT_NAME], why[TC_MESSAGE], line[TC_MAX_LINE];
     tc_arena arena = {NULL};
     tc_case c;
     tc_invocation call;
@@ -168,12 +168,9 @@ static void relay(const tc_urn *urn, tc_draft *d, tc_random *r) {
         tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why))
         for (uint32_t k = 0; k < urn->record->n_outs; k++) {
             tc_draft before = *d;
-            if (urn->record->n_outs > 1)
-                snprintf(name, sizeof name, "out%u", k);
             s = tc_dense(call.outs[k].tensor.shape.rank, call.outs[k].tensor.shape.sizes);
             place(&s, urn, true, r);
-            tc_draft_set(d, name, "[]");
-            tc_draft_put_shape(d, tc_draft_find(d, name), &s);
+            tc_draft_set_shape(d, tc_record_out(urn->record, k, name), &s);
             is_kept(d, &before);
         }
     tc_arena_finish(&arena);

@@ -6,9 +6,6 @@
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const uint64_t of_one_byte =
     TN_DTYPE_BIT(TN_I8) | TN_DTYPE_BIT(TN_U8) | TN_DTYPE_BIT(TN_BOOL);
 
@@ -37,49 +34,39 @@ static bool stretch(const tc_operand *o, tc_shape *out) {
     return true;
 }
 
-static bool emit(const char *line, const char *name, const tc_shape *shape, tc_sink *to) {
-    tc_draft d;
-    char far[TC_MAX_LINE], why[TC_MESSAGE];
-    if (!tc_draft_read(line, &d, why))
-        return false;
-    if (tc_draft_find(&d, name) < 0)
-        tc_draft_set(&d, name, "[]");
-    tc_draft_put_shape(&d, tc_draft_find(&d, name), shape);
-    if (!tc_draft_line(&d, far))
-        return false;
-    to->line(to, far);
-    return true;
-}
-
 /* Argument a, or output k where a is that many behind the arguments, of the first line that will do. */
 static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     const tc_record *record = urn->record;
-    uint32_t k = a - record->n_args;
-    char name[TC_DRAFT_NAME] = "out", why[TC_MESSAGE];
-    if (a < record->n_args)
-        snprintf(name, sizeof name, "%s", record->args[a].name);
-    else if (record->n_outs > 1)
-        snprintf(name, sizeof name, "out%u", k);
-    bool done = false;
+    bool is_arg = a < record->n_args, done = false;
+    char out_name[TC_OUT_NAME], why[TC_MESSAGE], line[TC_MAX_LINE];
+    const char *name =
+        is_arg ? record->args[a].name : tc_record_out(record, a - record->n_args, out_name);
+    if (is_arg && record->args[a].kind != TC_ARG_TENSOR)
+        return;
     for (size_t i = 0; i < urn->n && !done; i++) {
         tc_arena arena = {NULL};
         tc_case c;
         tc_invocation call;
+        tc_draft d;
         tc_shape shape;
         if (tc_case_parse(urn->lines[i], &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
-            call.in_place < 0 && call.scalar < 0) {
-            const tc_operand *o = a < record->n_args ? &call.args[a].tensor : &call.outs[k].tensor;
-            bool there = a >= record->n_args ||
-                         (record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none);
-            done = there && tc_dtype_bytes(o->dtype) <= 2 && stretch(o, &shape) &&
-                   emit(urn->lines[i], name, &shape, to);
+            call.in_place < 0 && call.scalar < 0 && !(is_arg && call.args[a].none)) {
+            const tc_operand *o =
+                is_arg ? &call.args[a].tensor : &call.outs[a - record->n_args].tensor;
+            if (tc_dtype_bytes(o->dtype) <= 2 && stretch(o, &shape) &&
+                tc_draft_read(urn->lines[i], &d, why)) {
+                tc_draft_set_shape(&d, name, &shape);
+                done = tc_draft_line(&d, line);
+            }
         }
         tc_arena_finish(&arena);
     }
+    if (done)
+        to->line(to, line);
 }
 
 void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to) {
-    for (uint32_t a = 0; a < urn->record->n_args + urn->record->n_outs; a++)
-        if (are_smallest(urn->record, types))
-            stretch_one(urn, a, to);
+    uint32_t n = are_smallest(urn->record, types) ? urn->record->n_args + urn->record->n_outs : 0;
+    for (uint32_t a = 0; a < n; a++)
+        stretch_one(urn, a, to);
 }

@@ -154,10 +154,8 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
     for (uint32_t o = 0; o < r->n_outs; o++) {
         tc_operand *out = &call->outs[o].tensor;
         out->dtype = tc_dtype_of(r->out_types[o], call->types);
-        char name[8] = "out";
-        if (r->n_outs > 1)
-            snprintf(name, sizeof name, "out%u", o);
-        const char *text = tc_case_get(c, name);
+        char room[TC_OUT_NAME];
+        const char *name = tc_record_out(r, o, room), *text = tc_case_get(c, name);
         if (!text)
             continue;
         tc_shape given;
@@ -230,6 +228,12 @@ const tc_record *tc_record_find(const char *op) {
         if (strcmp(tc_records[i].op, op) == 0)
             return &tc_records[i];
     return NULL;
+}
+
+const char *tc_record_out(const tc_record *record, uint32_t k, char name[TC_OUT_NAME]) {
+    if (record->n_outs > 1)
+        snprintf(name, TC_OUT_NAME, "out%u", k);
+    return record->n_outs > 1 ? name : "out";
 }
 
 int32_t tc_record_arg(const tc_record *record, const char *name) {

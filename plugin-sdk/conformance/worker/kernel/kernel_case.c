@@ -135,7 +135,7 @@ static void place(tc_shape *s, int64_t offset, bool broadcast, tc_random *anyhow
 /* The line with all its tensors placed anew; false where there is no such call, or it takes long. */
 static bool add_placed(forms *f, const char *line, tc_random *anyhow) {
     static const int64_t offsets[] = {1, 2, 5, 9, 14, 20, 27, 35};
-    char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
+    char text[TC_MAX_LINE], why[TC_MESSAGE], name[TC_OUT_NAME];
     tc_arena arena = {NULL};
     tc_draft d;
     tc_case c;
@@ -154,12 +154,9 @@ static bool add_placed(forms *f, const char *line, tc_random *anyhow) {
         tc_draft_put_shape(&d, at, &s);
     }
     for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
-        if (f->record->n_outs > 1)
-            snprintf(name, sizeof name, "out%u", k);
         s = call.outs[k].tensor.shape;
         place(&s, 3 + 4 * (int64_t)k, false, anyhow);
-        tc_draft_set(&d, name, "[]");
-        tc_draft_put_shape(&d, tc_draft_find(&d, name), &s);
+        tc_draft_set_shape(&d, tc_record_out(f->record, k, name), &s);
     }
     good = good && tc_draft_line(&d, text);
     if (good)

@@ -107,6 +107,9 @@ extern const uint32_t tc_n_records;
 const tc_record *tc_record_find(const char *op); /* NULL where there is none */
 /* The position of an argument, or -1. */
 int32_t tc_record_arg(const tc_record *record, const char *name);
+/* What lines call output k: "out", or "out0" and so on where there are more. */
+enum { TC_OUT_NAME = 16 };
+const char *tc_record_out(const tc_record *record, uint32_t k, char name[TC_OUT_NAME]);
 /* An argument of a call; NULL where the operator has none of the name. */
 tc_value *tc_invocation_arg(tc_invocation *call, const char *name);
 

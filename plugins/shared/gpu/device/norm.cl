@@ -88,17 +88,25 @@ enum { s = 0 };
 #endif
 /* Distances from the mean. Where sums are wider than elements, the mean is exact but for the wider
  * type's rounding, and in two numbers that elements can be taken from: GPUs have few units that convert
- * or compute f64. */
+ * or compute f64. Not where f32 would end: below 2^100 a mean moves nothing beyond the largest. */
 #if IS_COMPENSATED(T)
-typedef A D;
 #define SPLIT_MEAN()
 #define DISTANCE(x) ((A)(x)-near)
 #define ADD_DISTANCE(l, d) b[(l) % SUMS] += (d)
+#define NORMALISED(x, scale, other) ((C)((DISTANCE(x) - off) * rstd * (A)(scale) + (A)(other)))
 #else
-typedef C D;
-#define SPLIT_MEAN() C near_high = (C)near, near_low = (C)(near - (A)near_high)
-#define DISTANCE(x) (((x)-near_high) - near_low)
+#define IS_LESS_THAN_LARGE(x) ((x) < LARGE && (x) > -LARGE)
+#define LARGE f32_of_bits(0x71800000u) /* 2^100 */
+#define SPLIT_MEAN() \
+    bool is_usual = IS_LESS_THAN_LARGE(near); \
+    C near_high = (C)near, near_low = (C)(near - (A)near_high)
+#define SHORT_DISTANCE(x) (((x)-near_high) - near_low)
+#define DISTANCE(x) (is_usual ? (A)SHORT_DISTANCE(x) : (A)(x)-near)
 #define ADD_DISTANCE(l, d)
+#define NORMALISED(x, scale, other) \
+    (is_usual && IS_LESS_THAN_LARGE(rstd) && rstd > (A)(1 / LARGE) \
+         ? SHORT_DISTANCE(x) * (C)rstd * (scale) + (other) \
+         : (C)(((A)(x)-near) * rstd * (A)(scale) + (A)(other)))
 #endif
 #define SUM_A TOTAL(a[0], lost_a[0])
 #define SUM_B TOTAL(b[0], lost_b[0])
@@ -212,8 +220,7 @@ KERNEL_OF_GROUP(GROUP, 1, layer_norm)
 #if BIAS
             GET(other, NORM_OTHER, bias);
 #endif
-            LANES(count, x[s][l] = (C)((DISTANCE(x[s][l]) - (D)off) * (D)rstd * (D)scale[l] +
-                                       (D)other[l]));
+            LANES(count, x[s][l] = NORMALISED(x[s][l], scale[l], other[l]));
             PUT(x[s], NORM_OUT, out);
         }
 #endif

@@ -129,9 +129,9 @@ static void list_out(const tc_sampler *m, const struct sized *s, uint32_t k, int
     tc_line l = call_line(m, s, NO_MASK, true, "0.5", "none", 0);
     const int64_t query[] = {s->b, s->h, s->l, forward ? s->v : s->e};
     const int64_t key[] = {s->b, s->g, s->s, k == 1 ? s->e : s->v};
-    char name[16];
-    snprintf(name, sizeof name, "out%u", k);
-    tensor(&l, name, forward && k == 1 ? 3 : 4, forward || k == 0 ? query : key, way);
+    char name[TC_OUT_NAME];
+    tensor(&l, tc_record_out(m->record, k, name), forward && k == 1 ? 3 : 4,
+           forward || k == 0 ? query : key, way);
     tc_emit(m, l);
 }
 

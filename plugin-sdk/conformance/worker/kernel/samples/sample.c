@@ -80,10 +80,8 @@ void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s
 
 void tc_line_out(tc_line *l, const tc_sampler *m, uint32_t k, int32_t rank, const int64_t *sizes,
                  tc_layout layout) {
-    char name[16] = "out";
-    if (m->record->n_outs > 1)
-        snprintf(name, sizeof name, "out%u", k);
-    tc_line_tensor(l, name, rank, sizes, layout);
+    char name[TC_OUT_NAME];
+    tc_line_tensor(l, tc_record_out(m->record, k, name), rank, sizes, layout);
 }
 
 void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
