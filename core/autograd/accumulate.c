@@ -100,19 +100,35 @@ static void fork_after_ACCUMULATE(bool in_child) {
 
 TNI_FORK_PART(ACCUMULATE)
 
-/* The gradient that becomes the leaf's own: `grad` itself where nobody else can write to it and its
- * strides are the leaf's, else a copy. */
+/* Is t all that is left of the tensor that made its memory, a view of every byte of that? So comes the
+ * gradient of a weight that was transposed, or of a bias that was added to rows. */
+static bool is_last_view(tn_tensor *t) {
+    tn_tensor *owner = t->owner;
+    return owner && t->view_kind == TNI_VIEW_NONE && t->storage == &owner->own &&
+           atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&owner->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
+           t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) && tni_is_dense(&t->view) &&
+           (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype)) == t->storage->bytes;
+}
+
+/* Does it lie as a gradient of the leaf should: with its strides, or, where those leave gaps, contiguous? */
+static bool lies_like(const tn_tensor *leaf, const tn_tensor *grad) {
+    bool same = true;
+    for (int32_t i = 0; same && i < grad->view.rank; i++)
+        same = grad->sizes[i] == 1 || grad->strides[i] == leaf->strides[i];
+    return same || (tni_is_contiguous(&grad->view) && !tni_is_dense(&leaf->view));
+}
+
+/* The gradient that becomes the leaf's own: `grad` itself, or another view of its memory, where nobody
+ * else can write to it and it lies as it should, else a copy. */
 static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
-    bool steal = !create_graph && is_exclusive(grad);
-    for (int32_t i = 0; steal && i < grad->view.rank; i++)
-        steal = grad->sizes[i] == 1 || grad->strides[i] == leaf->strides[i];
-    if (!steal && !create_graph && is_exclusive(grad) && tni_is_contiguous(&grad->view))
-        steal = !tni_is_dense(&leaf->view);
-    if (steal)
+    bool is_free = !create_graph && lies_like(leaf, grad);
+    if (is_free && is_exclusive(grad))
         return grad;
-    tn_tensor *copy = tni_clone(grad);
+    tn_tensor *own = is_free && is_last_view(grad) ? tni_tensor_alias(grad) : tni_clone(grad);
     tni_drop(grad);
-    return copy;
+    return own;
 }
 
 tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {

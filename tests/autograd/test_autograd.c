@@ -2,6 +2,7 @@
 #include "tests/autograd/autograd_test.h"
 
 #include <tenon/dispatch.h>
+#include <tenon/profile.h>
 
 static void gradients_reach_leaves(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2), 2, 3), *y = LEAF(TN_SHAPE(2), 5, 7);
@@ -40,6 +41,41 @@ static void gradients_of_leaves_are_their_own(void **state) {
     assert_ok(tn_backward_full(&w, &given, 1, false, false));
     assert_false(tn_shares_storage(tn_grad(w), given));
     assert_values(tn_grad(w), 4, 5);
+}
+
+static void count_copy(const tn_profile_event *e, void *n) {
+    *(int *)n += strcmp(e->op, "clone") == 0;
+}
+
+/* The copies that a pass makes of the gradients of its leaves. */
+static int copies_in(tn_tensor *root) {
+    int n = 0;
+    assert_ok(tn_profile_start());
+    assert_ok(tn_backward(root));
+    assert_ok(tn_profile_stop());
+    assert_ok(tn_profile_events(count_copy, &n, NULL));
+    return n;
+}
+
+/* What arrives as the last view of a result is the gradient; what anything else sees, and a part of
+ * more, is copied. */
+static void gradients_that_are_views_are_not_copied(void **state) {
+    tn_tensor *x = VALUES(TN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *w = LEAF(TN_SHAPE(1, 3), 1, 1, 1);
+    tn_tensor *b = LEAF(TN_SHAPE(1), 0);
+    assert_int_equal(copies_in(tn_sum(tn_linear(x, w, b))), 0);
+    assert_values(tn_grad(w), 5, 7, 9);
+    assert_values(tn_grad(b), 2);
+
+    tn_tensor *p = LEAF(TN_SHAPE(3, 2), 1, 2, 3, 4, 5, 6),
+              *q = LEAF(TN_SHAPE(2, 3), 1, 1, 1, 1, 1, 1);
+    assert_int_equal(copies_in(tn_sum(tn_square(tn_add(tn_reshape(p, TN_SHAPE(2, 3)), q)))), 1);
+    assert_non_null(tn_fill_(tn_grad(q), tn_float(0)));
+    assert_values(tn_grad(p), 4, 6, 8, 10, 12, 14);
+
+    tn_tensor *half = LEAF(TN_SHAPE(2), 1, 2);
+    tn_tensor *both[] = {half, VALUES(TN_SHAPE(2), 3, 4)};
+    assert_int_equal(copies_in(tn_sum(tn_square(tn_cat(both, 2, 0)))), 1);
+    assert_values(tn_grad(half), 2, 4);
 }
 
 static void a_leaf_can_be_a_root(void **state) {
@@ -358,6 +394,7 @@ int main(void) {
         TEST(gradients_reach_leaves),
         TEST(gradients_accumulate),
         TEST(gradients_of_leaves_are_their_own),
+        TEST(gradients_that_are_views_are_not_copied),
         TEST(a_leaf_can_be_a_root),
         TEST(a_diamond_sums_its_paths),
         TEST(broadcast_gradients_are_summed),
