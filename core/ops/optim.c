@@ -24,20 +24,21 @@ static void flat(tn_tensor_view *out, const tn_tensor *t) {
     out->strides = &one;
 }
 
-/* The kernel with the first n_tensors cells being `t`; outputs are t but the gradient, t[1].
- * TN_ERR_UNSUPPORTED, without an error: do it by operators. */
+/* The kernel with the first n_tensors cells being `t`, and `factors`, unless NULL, the one behind them;
+ * outputs are t but the gradient, t[1]. TN_ERR_UNSUPPORTED, without an error: do it by operators. */
 static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t n_tensors,
-                       const tn_cell *args, uint32_t n_args, tni_temps *temps) {
+                       const tn_tensor *factors, const tn_cell *args, uint32_t n_args,
+                       tni_temps *temps) {
     if (!tni_is_contiguous(
             &t[1]->view)) /* a transposed gradient, say: one copy beats many passes */
         t[1] = tni_own(temps, tni_contiguous_data(t[1]));
     if (!t[1])
         return tni_failed();
-    if (!plain(t, n_tensors))
+    if (!plain(t, n_tensors) || (factors && !tni_is_contiguous(&factors->view)))
         return TN_ERR_UNSUPPORTED;
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {t[0]->view.dtype};
     tn_cell cells[TNI_MAX_ARGS];
-    tn_tensor_view views[4];
+    tn_tensor_view views[4], factors_view;
     const tn_tensor_view *outs[3];
     uint32_t n_outs = 0;
     for (uint32_t i = 0; i < n_args; i++)
@@ -47,6 +48,11 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
         cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &views[i]};
         if (i != 1)
             outs[n_outs++] = &views[i];
+    }
+    if (factors) {
+        flat(&factors_view, factors);
+        types[1] = factors_view.dtype;
+        cells[n_tensors] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &factors_view};
     }
     tni_choice c;
     for (tni_choose(&c, t[0]->device, kernel_op, types);
@@ -102,7 +108,7 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
                        tni_arg_tensor(&args[2])};
     TNI_TRY(check_shapes("tn_fused_sgd_", t, 3));
     tni_temps tmp = {0};
-    tn_status status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
+    tn_status status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, NULL, args, 9, &tmp);
     if (status == TN_ERR_UNSUPPORTED)
         return sgd(&tmp, t, (tni_factor){.now = args[3].v.f64}, &args[4]);
     tni_temps_finish(&tmp);
@@ -117,7 +123,12 @@ tn_status tni_run_fused_sgd_from_(const tn_cell *args, tn_cell *rets) {
     TNI_TRY(check_shapes("tn_fused_sgd_from_", t, 3));
     TNI_TRY(check_factors("tn_fused_sgd_from_", lr, t[0], 1));
     tni_temps tmp = {0};
-    return sgd(&tmp, t, tni_factor_later(&tmp, lr, 0), &args[4]);
+    tn_status status =
+        fused(TNI_KERNEL_fused_sgd_from, "tn_fused_sgd_from_", t, 3, lr, args, 9, &tmp);
+    if (status == TN_ERR_UNSUPPORTED)
+        return sgd(&tmp, t, tni_factor_later(&tmp, lr, 0), &args[4]);
+    tni_temps_finish(&tmp);
+    return status;
 }
 
 /* What of a step of AdamW follows from its number and the learning rate. */
@@ -158,7 +169,7 @@ tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
                         (long long)args[9].v.i64);
     tni_temps tmp = {0};
-    tn_status status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &tmp);
+    tn_status status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, NULL, args, 11, &tmp);
     if (status != TN_ERR_UNSUPPORTED) {
         tni_temps_finish(&tmp);
         return status;
@@ -177,6 +188,12 @@ tn_status tni_run_fused_adamw_from_(const tn_cell *args, tn_cell *rets) {
     TNI_TRY(check_shapes("tn_fused_adamw_from_", t, 4));
     TNI_TRY(check_factors("tn_fused_adamw_from_", factors, t[0], 3));
     tni_temps tmp = {0};
+    tn_status status =
+        fused(TNI_KERNEL_fused_adamw_from, "tn_fused_adamw_from_", t, 4, factors, args, 9, &tmp);
+    if (status != TN_ERR_UNSUPPORTED) {
+        tni_temps_finish(&tmp);
+        return status;
+    }
     adamw_factors f = {tni_factor_later(&tmp, factors, 0), tni_factor_later(&tmp, factors, 1),
                        tni_factor_later(&tmp, factors, 2)};
     return adamw(&tmp, t, &f, args[5].v.f64, args[6].v.f64, args[7].v.f64, args[8].v.boolean);

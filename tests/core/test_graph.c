@@ -142,17 +142,15 @@ static void run_steps(bool replayed, bool sgd, bool recomputes, double losses[ST
     tn_optimizer_destroy(m.sgd);
 }
 
-/* To the last bit, but for a device whose kernels of optimizers round once where several
- * operators do. */
+/* To the last bit. */
 static void test_training_by_replay_is_training(void **state) {
-    double tolerance = on_sim() ? 0 : 1e-5;
     for (int sgd = 0; sgd < 2; sgd++) {
         double called[STEPS], replayed[STEPS];
         run_steps(false, sgd, false, called);
         for (int recomputes = 0; recomputes < 2; recomputes++) {
             run_steps(true, sgd, recomputes, replayed);
             for (int i = 0; i < STEPS; i++)
-                assert_true(fabs(called[i] - replayed[i]) <= tolerance * called[i]);
+                assert_true(called[i] == replayed[i]);
         }
         assert_true(called[STEPS - 1] + called[STEPS - 2] < called[0] + called[1]);
     }
@@ -187,7 +185,7 @@ static void test_any_allocation_may_fail(void **state) {
         tn_graph_destroy(g);
         tn_optimizer_destroy(m.adamw);
     } while (made >= n++);
-    assert_true(n_failed > 100);
+    assert_true(n_failed > 50);
 }
 
 /* ---- what cannot be captured ------------------------------------------------------------- */

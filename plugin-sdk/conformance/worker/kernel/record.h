@@ -132,6 +132,6 @@ TN_KERNEL_TABLE(TC_REFERENCE)
 /* Families, one for each file in samples/. */
 extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduce, tc_family_scan,
     tc_family_sort, tc_family_softmax, tc_family_index, tc_family_matmul, tc_family_norm,
-    tc_family_attention, tc_family_convolution, tc_family_pool;
+    tc_family_attention, tc_family_convolution, tc_family_pool, tc_family_step;
 
 #endif

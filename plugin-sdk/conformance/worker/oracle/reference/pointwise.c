@@ -1,4 +1,4 @@
-/* Pointwise operators: one function of a few numbers each. */
+/* Pointwise operators, and steps of optimizers: one function of a few numbers each. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 /* One element of a call. */
 typedef struct point {
     const tc_invocation *call;
-    tc_number x[4]; /* of the tensors, in the schema's order */
+    tc_number x[5]; /* of the tensors of its sizes, in the schema's order */
     tc_number r[TC_MAX_OUTS];
     tc_real error[TC_MAX_OUTS], rounding[TC_MAX_OUTS];
 } point;
@@ -15,12 +15,14 @@ typedef struct point {
 static void each(tc_invocation *call, void (*f)(point *p)) {
     const tc_record *record = call->record;
     tn_dtype dtype = call->outs[0].tensor.dtype;
-    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && record->n_types == 1;
+    bool converts = record->n_types == 2 && record->out_types[0] != record->arg_types[0];
+    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && !converts;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         point p = {.call = call};
         int n = 0;
         for (uint32_t a = 0; a < record->n_args; a++)
-            if (record->args[a].kind == TC_ARG_TENSOR)
+            if (record->args[a].kind == TC_ARG_TENSOR &&
+                call->args[a].tensor.shape.numel == call->outs[0].tensor.shape.numel)
                 p.x[n++] = call->args[a].tensor.values[i];
         f(&p);
         for (uint32_t k = 0; k < record->n_outs; k++) {
@@ -30,8 +32,7 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
             call->outs[k].rounding[i] = p.rounding[k];
             if (isfinite(r) && record->ulps > 0)
                 call->outs[k].error[i] += tc_ulps(call, record->ulps, r);
-            if (isfinite(r) &&
-                narrow) /* computed in f32, then rounded once more; not so a conversion */
+            if (isfinite(r) && narrow) /* computed in f32, then rounded once more */
                 call->outs[k].rounding[i] += tc_u(call) * fabsl(r);
         }
     }
@@ -349,20 +350,24 @@ POINTWISE(gelu_backward) {
 
 /* ---- optimizers -------------------------------------------------------------------------- */
 
-POINTWISE(fused_sgd) {
-    NAMES;
-    tc_real lr = ATTRIBUTE(fused_sgd, lr)->f, momentum = ATTRIBUTE(fused_sgd, momentum)->f;
-    tc_real decay = ATTRIBUTE(fused_sgd, weight_decay)->f;
-    tc_real dampening = ATTRIBUTE(fused_sgd, dampening)->f;
-    tc_real g = (ATTRIBUTE(fused_sgd, maximize)->boolean ? -b : b) + decay * a;
-    tc_real buffer = momentum * c + (1 - dampening) * g;
-    bool nesterov = ATTRIBUTE(fused_sgd, nesterov)->boolean;
-    p->r[0].f = a - lr * (nesterov ? g + momentum * buffer : buffer);
-    p->r[1].f = buffer;
-    tc_real terms = fabsl(b) + fabsl(decay * a);
-    p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(1 - dampening) * terms);
-    p->rounding[0] = 2 * u * fabsl(a) + 2 * fabsl(lr) * (p->rounding[1] + 6 * u * nesterov * terms);
-}
+/* The arguments of either form have the same names. */
+#define SGD(op, lr_) \
+    POINTWISE(op) { \
+        NAMES; \
+        tc_real lr = lr_, momentum = ATTRIBUTE(op, momentum)->f; \
+        tc_real decay = ATTRIBUTE(op, weight_decay)->f, dampening = ATTRIBUTE(op, dampening)->f; \
+        tc_real g = (ATTRIBUTE(op, maximize)->boolean ? -b : b) + decay * a; \
+        tc_real buffer = momentum * c + (1 - dampening) * g; \
+        bool nesterov = ATTRIBUTE(op, nesterov)->boolean; \
+        p->r[0].f = a - lr * (nesterov ? g + momentum * buffer : buffer); \
+        p->r[1].f = buffer; \
+        tc_real terms = fabsl(b) + fabsl(decay * a); \
+        p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(1 - dampening) * terms); \
+        p->rounding[0] = \
+            2 * u * fabsl(a) + 2 * fabsl(lr) * (p->rounding[1] + 6 * u * nesterov * terms); \
+    }
+SGD(fused_sgd, ATTRIBUTE(fused_sgd, lr)->f)
+SGD(fused_sgd_from, ATTRIBUTE(fused_sgd_from, lr)->tensor.values[0].f)
 
 /* The relative error of 1 - beta^step, computed in f64: next to nothing but for the first steps. */
 static tc_real correction_error(tc_real beta, tc_real steps) {
@@ -370,22 +375,41 @@ static tc_real correction_error(tc_real beta, tc_real steps) {
     return 3 * 0x1p-53L * power / (1 - power);
 }
 
-POINTWISE(fused_adamw) {
-    NAMES;
-    tc_real lr = ATTRIBUTE(fused_adamw, lr)->f, eps = ATTRIBUTE(fused_adamw, eps)->f;
-    tc_real b1 = ATTRIBUTE(fused_adamw, beta1)->f, b2 = ATTRIBUTE(fused_adamw, beta2)->f;
-    tc_real decay = ATTRIBUTE(fused_adamw, weight_decay)->f;
-    tc_real steps = (tc_real)ATTRIBUTE(fused_adamw, step)->i;
-    tc_real g = ATTRIBUTE(fused_adamw, maximize)->boolean ? -b : b;
-    tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g;
-    tc_real size = lr / (1 - powl(b1, steps));
-    tc_real root = sqrtl(v / (1 - powl(b2, steps))) + eps;
-    p->r[0].f = a * (1 - lr * decay) - size * m / root;
-    p->r[1].f = m;
-    p->r[2].f = v;
-    p->rounding[1] = 4 * u * (fabsl(b1 * c) + fabsl((1 - b1) * g));
-    p->rounding[2] = 5 * u * v;
-    tc_real corrections = correction_error(b1, steps) + correction_error(b2, steps) / 2;
-    p->rounding[0] =
-        4 * u * fabsl(a) + size / root * (p->rounding[1] + (10 * u + corrections) * fabsl(m));
+/* What follows from learning rate, decay and step, and how far off it may be. */
+typedef struct adamw_factors {
+    tc_real shrink, size, root, error;
+} adamw_factors;
+
+static adamw_factors factors_now(const tc_invocation *call) {
+#define NUMBER(name) call->args[TN_ARG_fused_adamw_##name]
+    tc_real lr = NUMBER(lr).f, steps = (tc_real)NUMBER(step).i;
+    tc_real b1 = NUMBER(beta1).f, b2 = NUMBER(beta2).f;
+    return (adamw_factors){1 - lr * NUMBER(weight_decay).f, lr / (1 - powl(b1, steps)),
+                           1 / (1 - powl(b2, steps)),
+                           correction_error(b1, steps) + correction_error(b2, steps) / 2};
+#undef NUMBER
 }
+
+static adamw_factors factors_from(const tc_invocation *call) {
+    const tc_number *f = call->args[TN_ARG_fused_adamw_from_factors].tensor.values;
+    return (adamw_factors){f[0].f, f[1].f, f[2].f, 0};
+}
+
+#define ADAMW(op, factors) \
+    POINTWISE(op) { \
+        NAMES; \
+        adamw_factors f = factors(p->call); \
+        tc_real b1 = ATTRIBUTE(op, beta1)->f, b2 = ATTRIBUTE(op, beta2)->f; \
+        tc_real g = ATTRIBUTE(op, maximize)->boolean ? -b : b; \
+        tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g; \
+        tc_real root = sqrtl(v * f.root) + ATTRIBUTE(op, eps)->f; \
+        p->r[0].f = a * f.shrink - f.size * m / root; \
+        p->r[1].f = m; \
+        p->r[2].f = v; \
+        p->rounding[1] = 4 * u * (fabsl(b1 * c) + fabsl((1 - b1) * g)); \
+        p->rounding[2] = 5 * u * v; \
+        p->rounding[0] = \
+            4 * u * fabsl(a) + f.size / root * (p->rounding[1] + (10 * u + f.error) * fabsl(m)); \
+    }
+ADAMW(fused_adamw, factors_now)
+ADAMW(fused_adamw_from, factors_from)
