@@ -278,6 +278,21 @@ static void alignments_are_told_apart(void **state) {
     rig_close(&m);
 }
 
+/* One that says nothing of itself adds up in halves, for the gradient of the input in f16. */
+static void f16_is_not_added_up_in_halves(void **state) {
+    mini m;
+    rig_open(&m);
+    for (int i = 1; i < DTYPES; i++) {
+        convolution c = plain;
+        c.direction = TO_INPUT;
+        c.dtype = dtypes[i];
+        c.offset = 1; /* no tensor cores */
+        assert_ok(compute(&m, &c));
+        assert_string_equal(cudnn_double_last(), dtypes[i] == TN_F16 ? "last resort" : "plain");
+    }
+    rig_close(&m);
+}
+
 static void a_bias_is_part_of_the_graph(void **state) {
     mini m;
     rig_open(&m);
@@ -477,6 +492,7 @@ int all_tests(void) {
         TEST(what_the_engines_cannot_is_declined_and_asked_once),
         TEST(f64_is_left_to_our_own),
         TEST(engines_are_those_that_compute_as_a_kernel_is_to),
+        TEST(f16_is_not_added_up_in_halves),
         TEST(tf32_is_used_where_it_is_allowed),
         TEST(alignments_are_told_apart),
         TEST(a_bias_is_part_of_the_graph),

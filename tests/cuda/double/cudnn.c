@@ -4,7 +4,7 @@
  * Descriptors are checked as the library checks them: attributes by a table of names, types and
  * counts; what refers to a descriptor wants it finalized; ids are of one tensor each. Its engines
  * are such that a caller that takes the first one gets what it should not: bits that differ from one
- * run to the next, factors of 10 bits, large errors. */
+ * run to the next, factors of 10 bits, large errors, and some of these without a note, as the library's. */
 #include "tests/cuda/double/cudnn_convolution.h"
 #include "tests/cuda/double/double.h"
 
@@ -394,7 +394,7 @@ static bool is_packed(const conv_tensor *t) {
     return false;
 }
 
-enum { ATOMIC, TENSOR_CORES, WINOGRAD, FFT, PLAIN, LAST_RESORT };
+enum { ATOMIC, COMPILED, TENSOR_CORES, WINOGRAD, FFT, PLAIN, LAST_RESORT };
 
 static cudnnStatus_t finalize_plan(descriptor *d) {
     const descriptor *config = d->values[1].descriptors[0];
@@ -409,12 +409,18 @@ static cudnnStatus_t finalize_plan(descriptor *d) {
     }
     if (d->engine == TENSOR_CORES && !is_aligned)
         return CUDNN_STATUS_NOT_SUPPORTED_PADDING;
+    bool is_forward = conv_result(j) == CONV_Y, is_to_input = conv_result(j) == CONV_X;
+    if (d->engine == COMPILED && is_forward)
+        return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
+    bool adds_in_halves =
+        d->engine == PLAIN && is_to_input && j->tensors[CONV_X].type == NUMBER_F16;
     bool has_groups = j->tensors[CONV_X].sizes[1] != j->tensors[CONV_W].sizes[1];
     if (j->has_bias && (has_groups || (is_f32 && d->engine == PLAIN)))
         return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
     j->manner = d->engine == ATOMIC                         ? CONV_OTHER_EACH_TIME
                 : d->engine == TENSOR_CORES && is_f32       ? CONV_TF32
                 : d->engine == WINOGRAD || d->engine == FFT ? CONV_ROUGH
+                : d->engine == COMPILED || adds_in_halves   ? CONV_ROUGH
                                                             : CONV_EXACT;
     j->by_workspace = d->engine != LAST_RESORT;
     d->workspace = j->by_workspace ? conv_numel(&j->tensors[conv_result(j)]) * 8 : 0;
@@ -471,10 +477,11 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t handle) {
 /* As the library ranks them; the last is that of mode FALLBACK. */
 static const cudnnBackendNumericalNote_t notes[] = {
     [ATOMIC] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+    [COMPILED] = CUDNN_NUMERICAL_NOTE_TYPE_COUNT, /* none */
     [TENSOR_CORES] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
     [WINOGRAD] = CUDNN_NUMERICAL_NOTE_WINOGRAD,
     [FFT] = CUDNN_NUMERICAL_NOTE_FFT,
-    [PLAIN] = CUDNN_NUMERICAL_NOTE_TYPE_COUNT, /* none */
+    [PLAIN] = CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
     [LAST_RESORT] = CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP,
 };
 
@@ -521,6 +528,13 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle,
         type == CUDNN_TYPE_NUMERICAL_NOTE && room >= CUDNN_NUMERICAL_NOTE_TYPE_COUNT) {
         *n = notes[d->engine] != CUDNN_NUMERICAL_NOTE_TYPE_COUNT;
         memcpy(to, &notes[d->engine], (size_t)*n * sizeof notes[0]);
+        return CUDNN_STATUS_SUCCESS;
+    }
+    if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR &&
+        type == CUDNN_TYPE_BEHAVIOR_NOTE && room >= CUDNN_BEHAVIOR_NOTE_TYPE_COUNT) {
+        *n = d->engine == COMPILED;
+        if (*n)
+            *(cudnnBackendBehaviorNote_t *)to = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
         return CUDNN_STATUS_SUCCESS;
     }
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
