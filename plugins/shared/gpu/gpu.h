@@ -39,7 +39,8 @@ typedef struct gpu_family {
     X(sort) \
     X(softmax) \
     X(norm) \
-    X(scan)
+    X(scan) \
+    X(loss)
 
 /* The first part of their keys. */
 enum {
