@@ -239,6 +239,29 @@ static void the_likelihood_and_how_many_targets_count(void **state) {
     assert_shape(tn_nll_loss_backward(grad, no, total, TN_SHAPE(0, 2)), 0, 2);
 }
 
+/* What kernels did, one behind the other. */
+static void note_kernel(const tn_profile_event *e, void *user) {
+    size_t n = strlen(user);
+    if (e->how == TN_PROFILE_KERNEL)
+        snprintf((char *)user + n, 256 - n, "%s ", e->op);
+}
+
+static void the_likelihood_is_a_kernel_each_way(void **state) {
+    TN_SCOPE;
+    char kernels[256] = "", name[64];
+    tn_tensor *x = requiring_grad(noise(TN_F32, TN_SHAPE(2, 3), 1));
+    assert_int_equal(tn_profile_start(), TN_OK);
+    tn_tensor *loss = tn_cross_entropy(x, of(TN_I64, TN_SHAPE(2), 0, 2));
+    assert_int_equal(tn_backward(loss), TN_OK);
+    assert_int_equal(tn_profile_stop(), TN_OK);
+    assert_int_equal(tn_profile_events(note_kernel, kernels, NULL), TN_OK);
+    if (strcmp(tn_device_name(dev, name, sizeof name), "cpu:0") == 0)
+        assert_string_equal(kernels, "log_softmax_forward nll_loss_forward nll_loss_backward "
+                                     "log_softmax_backward ");
+    else /* which has the small set alone */
+        assert_non_null(strstr(kernels, "gather where sum.dim "));
+}
+
 static void more_targets_than_halves_count(void **state) {
     TN_SCOPE;
     tn_tensor *logs = requiring_grad(tn_full(TN_SHAPE(70000, 1), tn_float(-3), TN_F16, dev));
@@ -405,6 +428,7 @@ int main(void) {
         OPS_TEST(the_likelihood_of_targets),
         OPS_TEST(ignored_targets_count_nothing),
         OPS_TEST(the_likelihood_and_how_many_targets_count),
+        OPS_TEST(the_likelihood_is_a_kernel_each_way),
         OPS_TEST(more_targets_than_halves_count),
         OPS_TEST(the_likelihood_says_what_does_not_fit),
         OPS_TEST(cross_entropy_of_logits),
