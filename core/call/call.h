@@ -37,7 +37,7 @@ typedef struct tni_build {
     tn_scalar empty_value;
     bool has_copy_value; /* no kernel is needed: the output is a copy of this tensor */
     tn_tensor *copy_value;
-    bool decomposes; /* the kernel lacks an argument that was given */
+    bool decomposes; /* the kernel lacks an argument that was given, or elements */
 
     bool adapted;              /* an input was copied for a record, which then declined */
     const tni_kernel *too_far; /* one that would have done, but for TN_KERNEL_INDEX64 */

@@ -188,7 +188,8 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
     }
     for (uint32_t i = 0; i < b->info->n_outs; i++)
         empty_out &= is_empty(&b->outs[i]);
-    if (!empty_in && !empty_out && !b->has_copy_value && !b->device->is_meta)
+    bool decomposes = empty_in && b->decomposes && !b->has_empty_value;
+    if ((!empty_in || decomposes) && !empty_out && !b->has_copy_value && !b->device->is_meta)
         return false;
     tn_tensor *results[TNI_MAX_RETS] = {NULL};
     *status = make_outputs(b, b->types, false, results);

@@ -1,5 +1,6 @@
-/* Losses. All are made of other operators, and autograd looks through them; the few calls that a
- * training step makes here are counted.
+/* Losses. The likelihood of target classes has a kernel for what most programs ask of it; all else is
+ * made of other operators, and autograd looks through it. The few calls that a training step makes
+ * here are counted.
  */
 
 #include "core/ops/dims.h"
@@ -73,38 +74,186 @@ static tn_tensor *smoothed(const class_loss *l, tni_temps *tmp, tn_tensor *logs,
     return tni_own(tmp, tni_add(picked, sum, tn_float(share)));
 }
 
-/* logs [N, C, ...] or [C] of checked shapes, target [N, ...]. Ignored targets pick class 0 and are
- * masked afterwards, so that neither their index nor an infinite log of theirs matters. */
+/* Minus the losses of logs [N, C, ...] or [C] of checked shapes, target [N, ...], in the shape of logs
+ * with C = 1. Ignored targets pick class 0 and are masked afterwards, so that neither their index nor
+ * an infinite log of theirs matters. *out_counted: what each target counts in a mean, a bool or its
+ * weight. */
+static tn_tensor *picked(const class_loss *l, tni_temps *tmp, tn_tensor *logs, tn_tensor *target,
+                         tn_tensor **out_counted) {
+    int32_t dim = logs->view.rank > 1;
+    tn_tensor *classes = tni_own(tmp, tni_unsqueeze(target, dim));
+    tn_tensor *valid = tni_own(tmp, tni_ne_scalar(classes, tn_int(l->ignore_index)));
+    classes = tni_own(tmp, tni_mul(classes, valid));
+    tn_tensor *x = tni_widened(tmp, tni_own(tmp, tni_gather(logs, dim, classes)));
+    tn_tensor *w = NULL, *zero = tni_own(tmp, tni_zero_of(x));
+    if (l->weight) {
+        w = tni_widened(tmp, weights_of(l, tmp, classes));
+        x = tni_own(tmp, tni_mul(x, w));
+    }
+    if (l->smoothing != 0)
+        x = smoothed(l, tmp, logs, x, dim);
+    *out_counted = w && l->how == REDUCE_MEAN ? tni_own(tmp, tni_where(valid, w, zero)) : valid;
+    return tni_own(tmp, tni_where(valid, x, zero));
+}
+
+/* Halves are added up in f32, where the sum and the number of targets fit. */
+static tn_dtype summed_in(const tn_tensor *logs) {
+    return tni_is_half(logs->view.dtype) ? TN_F32 : logs->view.dtype;
+}
+
+static tn_status composed_losses(const class_loss *l, tn_tensor *logs, tn_tensor *target,
+                                 tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_dtype dtype = summed_in(logs);
+    tn_tensor *counted, *out = picked(l, &tmp, logs, target, &counted);
+    out = tni_own(&tmp, l->how == REDUCE_NONE ? tni_squeeze_dim(out, logs->view.rank > 1)
+                                              : tni_sum(out, dtype));
+    if (l->how == REDUCE_MEAN)
+        out = tni_own(&tmp, tni_div(out, tni_own(&tmp, tni_sum(counted, dtype))));
+    out = tni_own(&tmp, tni_neg(out));
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, out, logs->view.dtype), rets);
+}
+
+/* logs and target of checked shapes. */
 static tn_status class_losses(const class_loss *l, tn_tensor *logs, tn_tensor *target,
                               tn_cell *rets) {
     if (!logs)
         return tni_failed();
-    int32_t dim = logs->view.rank > 1;
+    if (l->weight || l->smoothing != 0 || l->how == REDUCE_NONE || logs->view.rank > 2 ||
+        !tni_is_float(logs->view.dtype))
+        return composed_losses(l, logs, target, rets);
+    tn_tensor *out, *total_weight;
+    TNI_TRY(tni_nll_loss_forward(logs, target, l->how == REDUCE_MEAN, l->ignore_index, &out,
+                                 &total_weight));
+    tni_drop(total_weight);
+    return tni_return(rets, out);
+}
+
+/* ---- the kernels' operators ------------------------------------------------------------- */
+
+/* A tensor [N, C] or [C], and a target for each row. */
+static tn_status check_rows(const tni_build *b, const char *name, tn_ints sizes,
+                            const tn_tensor *target) {
+    if ((sizes.n == 1 || sizes.n == 2) && target->view.rank == sizes.n - 1 &&
+        (sizes.n == 1 || target->sizes[0] == sizes.data[0]))
+        return TN_OK;
+    return tni_build_fail(b, TN_ERR_SHAPE,
+                          "%s %s and target %s do not fit; they are [N, C] and [N], or [C] and a "
+                          "target of rank 0",
+                          name, TNI_SHAPE_OF_INTS(sizes), TNI_SHAPE_OF(target));
+}
+
+/* Kernel argument i, of rank 0, or of rank 1 if there is a row of it for each target. */
+static tn_status lift(tni_build *b, uint32_t i, bool rows) {
+    tn_tensor *t = b->kargs[i].v.pointer;
+    if (!rows)
+        t = tni_build_lift(b, t);
+    else if (t->view.rank == 1)
+        t = tni_build_view(b, t, 2, TN_SHAPE(1, t->sizes[0]).data, TN_SHAPE(0, t->strides[0]).data);
+    if (!t)
+        return tni_failed();
+    b->kargs[i] = tni_cell_tensor(t);
+    return TN_OK;
+}
+
+/* nll_loss_forward(self, target, mean, ignore_index) */
+tn_status tni_infer_nll_loss_forward(tni_build *b) {
+    const tn_tensor *self = tni_build_tensor(b, 0), *target = tni_build_tensor(b, 1);
+    TNI_TRY(check_rows(b, "self", tni_sizes(self), target));
+    for (uint32_t i = 0; i < 2; i++) {
+        tni_build_out(b, i, 0, NULL);
+        tni_build_kernel_out(b, i, 1, TN_SHAPE(1).data);
+        TNI_TRY(lift(b, i, i == 0));
+    }
+    b->decomposes = self->view.numel == 0;
+    return TN_OK;
+}
+
+/* nll_loss_backward(grad_output, target, total_weight, input_size, mean, ignore_index) */
+tn_status tni_infer_nll_loss_backward(tni_build *b) {
+    static const char *const names[] = {"grad_output", "", "total_weight"};
+    const tn_tensor *target = tni_build_tensor(b, 1);
+    tn_ints sizes = tni_arg_ints(&b->args[3]);
+    TNI_TRY(check_rows(b, "input_size", sizes, target));
+    for (uint32_t i = 0; i < 3; i++) {
+        const tn_tensor *t = tni_build_tensor(b, i);
+        if (i != 1 && t->view.rank != 0)
+            return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have rank 0",
+                                  names[i], TNI_SHAPE_OF(t));
+        TNI_TRY(lift(b, i, false));
+    }
+    int64_t n_classes = sizes.data[sizes.n - 1];
+    if (n_classes < 0)
+        return tni_build_fail(b, TN_ERR_SHAPE, "input_size %s has a negative size",
+                              TNI_SHAPE_OF_INTS(sizes));
+    tni_build_out(b, 0, (int32_t)sizes.n, sizes.data);
+    if (sizes.n == 1)
+        tni_build_kernel_out(b, 0, 2, TN_SHAPE(1, n_classes).data);
+    b->kargs[TN_ARG_nll_loss_backward_n_classes] = tni_cell_i64(n_classes);
+    return TN_OK;
+}
+
+tn_status tni_run_nll_loss_forward(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
+    bool mean = args[2].v.boolean;
+    class_loss l = {.call = "tn_nll_loss_forward",
+                    .how = mean ? REDUCE_MEAN : REDUCE_SUM,
+                    .ignore_index = args[3].v.i64};
+    tni_temps tmp = {0};
+    tn_dtype dtype = summed_in(self);
+    tn_tensor *valid, *out = picked(&l, &tmp, self, target, &valid);
+    tn_tensor *results[2] = {NULL, tni_own(&tmp, tni_sum(valid, TN_I64))};
+    out = tni_own(&tmp, tni_sum(out, dtype));
+    if (mean)
+        out = tni_own(&tmp, tni_div(out, tni_own(&tmp, tni_to_dtype(results[1], dtype))));
+    out = tni_own(&tmp, tni_neg(out));
+    results[0] = out ? tni_as_dtype(&tmp, out, self->view.dtype) : NULL;
+    return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+/* -grad_output, and divided by the number of targets where the loss is their mean; halves as f32. */
+static tn_tensor *share(tni_temps *tmp, tn_tensor *grad_output, tn_tensor *total_weight,
+                        bool mean) {
+    tn_tensor *x = tni_widened(tmp, grad_output);
+    x = tni_own(tmp, tni_neg(x));
+    return x && mean ? tni_own(tmp, tni_div(x, tni_as_dtype(tmp, total_weight, x->view.dtype))) : x;
+}
+
+tn_status tni_run_nll_loss_backward(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
+    tn_tensor *total_weight = tni_arg_tensor(&args[2]);
+    tn_ints sizes = tni_arg_ints(&args[3]);
+    int32_t dim = sizes.n > 1;
     tni_temps tmp = {0};
     tn_tensor *classes = tni_own(&tmp, tni_unsqueeze(target, dim));
-    tn_tensor *valid = tni_own(&tmp, tni_ne_scalar(classes, tn_int(l->ignore_index)));
+    tn_tensor *valid = tni_own(&tmp, tni_ne_scalar(classes, tn_int(args[5].v.i64)));
     classes = tni_own(&tmp, tni_mul(classes, valid));
-    tn_tensor *picked = tni_widened(&tmp, tni_own(&tmp, tni_gather(logs, dim, classes)));
-    tn_tensor *w = NULL, *zero = tni_own(&tmp, tni_zero_of(picked));
-    if (l->weight) {
-        w = tni_widened(&tmp, weights_of(l, &tmp, classes));
-        picked = tni_own(&tmp, tni_mul(picked, w));
-    }
-    if (l->smoothing != 0)
-        picked = smoothed(l, &tmp, logs, picked, dim);
-    picked = tni_own(&tmp, tni_where(valid, picked, zero));
-
-    /* halves are added up in f32, where the sum and the number of targets fit */
-    tn_dtype dtype = tni_is_half(logs->view.dtype) ? TN_F32 : logs->view.dtype;
-    tn_tensor *out = tni_own(&tmp, l->how == REDUCE_NONE ? tni_squeeze_dim(picked, dim)
-                                                         : tni_sum(picked, dtype));
-    if (l->how == REDUCE_MEAN) {
-        tn_tensor *counted = w ? tni_own(&tmp, tni_where(valid, w, zero)) : valid;
-        out = tni_own(&tmp, tni_div(out, tni_own(&tmp, tni_sum(counted, dtype))));
-    }
-    out = tni_own(&tmp, tni_neg(out));
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, out, logs->view.dtype), rets);
+    tn_tensor *x = share(&tmp, grad, total_weight, args[4].v.boolean);
+    x = x ? tni_as_dtype(&tmp, x, grad->view.dtype) : NULL;
+    x = tni_own(&tmp, tni_where(valid, x, tni_own(&tmp, tni_zero_of(x))));
+    tn_tensor *zeros = tni_own(&tmp, tni_zeros(sizes, grad->view.dtype, grad->device->id));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_scatter_add(zeros, dim, classes, x)), rets);
 }
+
+/* The gradient of nll_loss_backward by grad_output: `grad` is added up where targets are. */
+tn_tensor *tni_nll_loss_double_backward(tn_tensor *grad, tn_tensor *target, tn_tensor *total_weight,
+                                        bool mean, int64_t ignore_index) {
+    if (!grad || !target || !total_weight)
+        return NULL;
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, grad), *out, *counted;
+    if (!x || tni_nll_loss_forward(x, target, false, ignore_index, &out, &counted) != TN_OK) {
+        tni_temps_finish(&tmp);
+        return NULL;
+    }
+    tni_drop(counted);
+    out = tni_own(&tmp, out);
+    if (mean)
+        out = tni_own(&tmp, tni_div(out, tni_as_dtype(&tmp, total_weight, out->view.dtype)));
+    return tni_temps_keep(&tmp, out ? tni_as_dtype(&tmp, out, grad->view.dtype) : NULL);
+}
+
+/* ---- the operators ----------------------------------------------------------------------- */
 
 /* nll_loss(self, target, weight, reduction, ignore_index) */
 tn_status tni_run_nll_loss(const tn_cell *args, tn_cell *rets) {

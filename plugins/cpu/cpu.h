@@ -98,7 +98,8 @@ typedef struct tnc_family {
     X(attention) \
     X(norm) \
     X(convolution) \
-    X(pool)
+    X(pool) \
+    X(loss)
 
 #define TNC_JOIN_(name, isa) name##_##isa
 #define TNC_JOIN(name, isa) TNC_JOIN_(name, isa)

@@ -207,6 +207,92 @@ static void ignored_targets_count_nothing(void **state) {
                   log(2));
 }
 
+static void the_likelihood_and_how_many_targets_count(void **state) {
+    TN_SCOPE;
+    tn_tensor *logs = of(TN_F32, TN_SHAPE(3, 2), -1, -2, -3, -4, -5, NAN), *out, *total;
+    tn_tensor *target = of(TN_I32, TN_SHAPE(3), 1, 0, 7);
+    assert_int_equal(tn_nll_loss_forward(logs, target, true, 7, &out, &total), TN_OK);
+    assert_tensor(out, TN_F32, TN_SCALAR_SHAPE, 0, 2.5);
+    assert_tensor(total, TN_I64, TN_SCALAR_SHAPE, 0, 2);
+    tn_tensor *grad = of(TN_F32, TN_SCALAR_SHAPE, 3), *spoilt = of(TN_F32, TN_SCALAR_SHAPE, NAN);
+    assert_tensor(tn_nll_loss_backward(grad, target, total, TN_SHAPE(3, 2), true, 7), TN_F32,
+                  TN_SHAPE(3, 2), 0, 0, -1.5, -1.5, 0, 0, 0);
+    assert_tensor(tn_nll_loss_backward(grad, target, total, TN_SHAPE(3, 2), false, 7), TN_F32,
+                  TN_SHAPE(3, 2), 0, 0, -3, -3, 0, 0, 0);
+    assert_tensor(tn_nll_loss_backward(spoilt, target, total, TN_SHAPE(3, 2), true, 7), TN_F32,
+                  TN_SHAPE(3, 2), 0, 0, NAN, NAN, 0, 0, 0);
+    tn_tensor *one = tn_select(logs, 0, 1), *class = tn_select(target, 0, 0);
+    assert_int_equal(tn_nll_loss_forward(one, class, false, -100, &out, &total), TN_OK);
+    assert_tensor(out, TN_F32, TN_SCALAR_SHAPE, 0, 4);
+    assert_tensor(tn_nll_loss_backward(grad, class, total, TN_SHAPE(2), false), TN_F32, TN_SHAPE(2),
+                  0, 0, -3);
+    /* nothing to count */
+    tn_tensor *none = tn_zeros(TN_SHAPE(0, 2), TN_F32, dev),
+              *no = tn_zeros(TN_SHAPE(0), TN_I64, dev);
+    for (int mean = 0; mean < 2; mean++) {
+        assert_int_equal(tn_nll_loss_forward(none, no, mean, -100, &out, &total), TN_OK);
+        assert_tensor(out, TN_F32, TN_SCALAR_SHAPE, 0, mean ? NAN : 0);
+        assert_tensor(total, TN_I64, TN_SCALAR_SHAPE, 0, 0);
+        assert_tensor(tn_nll_loss(none, no, TN_NONE, mean ? "mean" : "sum"), TN_F32,
+                      TN_SCALAR_SHAPE, 0, mean ? NAN : 0);
+    }
+    assert_shape(tn_nll_loss_backward(grad, no, total, TN_SHAPE(0, 2)), 0, 2);
+}
+
+/* What kernels did, one behind the other. */
+static void note_kernel(const tn_profile_event *e, void *user) {
+    size_t n = strlen(user);
+    if (e->how == TN_PROFILE_KERNEL)
+        snprintf((char *)user + n, 256 - n, "%s ", e->op);
+}
+
+static void the_likelihood_is_a_kernel_each_way(void **state) {
+    TN_SCOPE;
+    char kernels[256] = "", name[64];
+    tn_tensor *x = requiring_grad(noise(TN_F32, TN_SHAPE(2, 3), 1));
+    assert_int_equal(tn_profile_start(), TN_OK);
+    tn_tensor *loss = tn_cross_entropy(x, of(TN_I64, TN_SHAPE(2), 0, 2));
+    assert_int_equal(tn_backward(loss), TN_OK);
+    assert_int_equal(tn_profile_stop(), TN_OK);
+    assert_int_equal(tn_profile_events(note_kernel, kernels, NULL), TN_OK);
+    if (strcmp(tn_device_name(dev, name, sizeof name), "cpu:0") == 0)
+        assert_string_equal(kernels, "log_softmax_forward nll_loss_forward nll_loss_backward "
+                                     "log_softmax_backward ");
+    else /* which has the small set alone */
+        assert_non_null(strstr(kernels, "gather where sum.dim "));
+}
+
+static void more_targets_than_halves_count(void **state) {
+    TN_SCOPE;
+    tn_tensor *logs = requiring_grad(tn_full(TN_SHAPE(70000, 1), tn_float(-3), TN_F16, dev));
+    tn_tensor *target = tn_zeros(TN_SHAPE(70000), TN_I64, dev), *loss = tn_nll_loss(logs, target);
+    assert_tensor(loss, TN_F16, TN_SCALAR_SHAPE, 0, 3);
+    assert_int_equal(tn_backward(tn_mul_scalar(loss, tn_float(7000))), TN_OK);
+    assert_tensor(tn_select(tn_grad(logs), 0, 69999), TN_F16, TN_SHAPE(1), 1e-4, -0.1);
+}
+
+static void the_likelihood_says_what_does_not_fit(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3), 1), *target = of(TN_I64, TN_SHAPE(2), 0, -1);
+    tn_tensor *grad = of(TN_F32, TN_SCALAR_SHAPE, 1), *total = of(TN_I64, TN_SCALAR_SHAPE, 2);
+    tn_tensor *three = of(TN_I64, TN_SHAPE(3), 0, 1, 2), *out, *n;
+    assert_int_equal(tn_nll_loss_forward(x, three, true, -100, &out, &n), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "tn_nll_loss_forward", "[2, 3]", "[3]", NULL);
+    assert_int_equal(tn_nll_loss_forward(three, total, true, -100, &out, &n), TN_ERR_DTYPE);
+    assert_error(TN_ERR_DTYPE, "i64", NULL);
+    assert_fails(tn_nll_loss_backward(grad, target, total, TN_SHAPE(3, 3)), TN_ERR_SHAPE,
+                 "tn_nll_loss_backward", "[3, 3]", "[2]");
+    assert_fails(tn_nll_loss_backward(grad, target, total, TN_SHAPE(2, -3)), TN_ERR_SHAPE,
+                 "input_size", "[2, -3]");
+    assert_fails(tn_nll_loss_backward(x, target, total, TN_SHAPE(2, 3)), TN_ERR_SHAPE,
+                 "grad_output", "[2, 3]");
+    assert_fails(tn_nll_loss_backward(grad, target, three, TN_SHAPE(2, 3)), TN_ERR_SHAPE,
+                 "total_weight", "[3]");
+    tn_nll_loss_backward(grad, target, total, TN_SHAPE(2, 3));
+    tn_synchronize(dev);
+    assert_error(TN_ERR_INDEX_OUT_OF_RANGE, "-1", NULL);
+}
+
 static void cross_entropy_of_logits(void **state) {
     TN_SCOPE;
     tn_tensor *x = requiring_grad(of(TN_F64, TN_SHAPE(2, 3), 1, 2, 3, 1000, 0, -1000));
@@ -341,6 +427,10 @@ int main(void) {
         OPS_TEST(batch_norm_says_what_it_lacks),
         OPS_TEST(the_likelihood_of_targets),
         OPS_TEST(ignored_targets_count_nothing),
+        OPS_TEST(the_likelihood_and_how_many_targets_count),
+        OPS_TEST(the_likelihood_is_a_kernel_each_way),
+        OPS_TEST(more_targets_than_halves_count),
+        OPS_TEST(the_likelihood_says_what_does_not_fit),
         OPS_TEST(cross_entropy_of_logits),
         OPS_TEST(smoothed_targets),
         OPS_TEST(classes_that_do_not_exist_are_refused),

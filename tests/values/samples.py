@@ -548,4 +548,6 @@ WITHOUT = {
     "fused_adamw_from_": "it is fused_adamw_ with numbers in memory; tests/core compares the two",
     "scaled_dot_product_flash_attention": "scaled_dot_product_attention is compared, and becomes it",
     "scaled_dot_product_flash_attention_backward": "the gradients of scaled_dot_product_attention are compared, and become it",
+    "nll_loss_forward": "nll_loss is compared, and becomes it",
+    "nll_loss_backward": "the gradients of nll_loss are compared, and become it",
 }

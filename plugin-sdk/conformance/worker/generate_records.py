@@ -33,7 +33,7 @@ import sys
 import tomllib
 
 FAMILIES = ("pointwise", "factory", "reduce", "scan", "sort", "softmax", "index", "matmul", "norm", "attention", "convolution",
-            "pool", "step")
+            "pool", "step", "loss")
 FILLS = ("far", "product", "power", "largest", "smallest")
 TIMED = ("floats", "integers", "sizes", "huge")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",

@@ -40,7 +40,8 @@ typedef struct gpu_family {
     X(softmax) \
     X(norm) \
     X(scan) \
-    X(step)
+    X(step) \
+    X(loss)
 
 /* The first part of their keys. */
 enum {

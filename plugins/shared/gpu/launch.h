@@ -22,6 +22,7 @@ extern const gpu_source gpu_source_softmax;
 extern const gpu_source gpu_source_norm;
 extern const gpu_source gpu_source_scan;
 extern const gpu_source gpu_source_step;
+extern const gpu_source gpu_source_loss;
 extern const gpu_source *const gpu_all_sources[]; /* NULL behind the last */
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */

@@ -120,7 +120,7 @@ static bool read_arg_name(const tc_case *c, const char *name, const tc_invocatio
 static bool may_share(const tc_invocation *call, uint32_t a) {
     const tc_arg *arg = &call->record->args[a];
     return arg->kind == TC_ARG_TENSOR && !call->args[a].none && call->scalar != (int32_t)a &&
-           strcmp(arg->name, "index") != 0 && strcmp(arg->name, "indices") != 0;
+           !tc_holds_indices(arg);
 }
 
 static bool share(tc_invocation *call, char why[TC_MESSAGE]) {
@@ -241,6 +241,14 @@ int32_t tc_record_arg(const tc_record *record, const char *name) {
         if (strcmp(record->args[a].name, name) == 0)
             return (int32_t)a;
     return -1;
+}
+
+bool tc_holds_indices(const tc_arg *arg) {
+    static const char *const names[] = {"index", "indices", "target"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(arg->name, names[i]) == 0)
+            return true;
+    return false;
 }
 
 tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {

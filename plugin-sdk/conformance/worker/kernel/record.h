@@ -107,6 +107,8 @@ extern const uint32_t tc_n_records;
 const tc_record *tc_record_find(const char *op); /* NULL where there is none */
 /* The position of an argument, or -1. */
 int32_t tc_record_arg(const tc_record *record, const char *name);
+/* Does the argument hold places in a dimension, which a kernel has to check? */
+bool tc_holds_indices(const tc_arg *arg);
 /* What lines call output k: "out", or "out0" and so on where there are more. */
 enum { TC_OUT_NAME = 16 };
 const char *tc_record_out(const tc_record *record, uint32_t k, char name[TC_OUT_NAME]);
@@ -132,6 +134,6 @@ TN_KERNEL_TABLE(TC_REFERENCE)
 /* Families, one for each file in samples/. */
 extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduce, tc_family_scan,
     tc_family_sort, tc_family_softmax, tc_family_index, tc_family_matmul, tc_family_norm,
-    tc_family_attention, tc_family_convolution, tc_family_pool, tc_family_step;
+    tc_family_attention, tc_family_convolution, tc_family_pool, tc_family_step, tc_family_loss;
 
 #endif

@@ -13,17 +13,27 @@
 
 /* The argument that holds indices, or -1. */
 static int32_t index_arg(const tc_record *record) {
-    int32_t index = tc_record_arg(record, "index");
-    return index >= 0 ? index : tc_record_arg(record, "indices");
+    for (uint32_t a = 0; a < record->n_args; a++)
+        if (tc_holds_indices(&record->args[a]))
+            return (int32_t)a;
+    return -1;
 }
 
 /* How many places an index may name. */
 static int64_t places(const tc_invocation *call) {
     int32_t dim = tc_record_arg(call->record, "dim"),
-            size = tc_record_arg(call->record, "input_size");
+            size = tc_record_arg(call->record, "input_size"),
+            classes = tc_record_arg(call->record, "n_classes");
     if (size >= 0)
         return call->args[size].ints[2] * call->args[size].ints[3];
-    return call->args[0].tensor.shape.sizes[call->args[dim].i];
+    if (classes >= 0)
+        return call->args[classes].i;
+    return call->args[0].tensor.shape.sizes[dim >= 0 ? call->args[dim].i : 1];
+}
+
+static bool is_valid(const tc_invocation *call, int64_t index) {
+    int32_t ignored = tc_record_arg(call->record, "ignore_index");
+    return (index >= 0 && index < places(call)) || (ignored >= 0 && call->args[ignored].i == index);
 }
 
 static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
@@ -39,7 +49,7 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
         return tc_why(why, TC_MESSAGE, "at=%s: there are %" PRId64 " indices", at, o->shape.numel);
     o->values[place].i = value;
     tc_operand_settle(o);
-    if (value >= 0 && value < places(call))
+    if (is_valid(call, value))
         return tc_why(why, TC_MESSAGE, "bad=%s: that is a valid index", bad);
     if (o->values[place].i != value) { /* another element has the same place */
         return tc_why(why, TC_MESSAGE, "at=%s: indices with places of their own are needed", at);
@@ -149,9 +159,11 @@ static void choose(tc_sink *sink, const char *line) {
     /* Where blocks, lanes and words of flags begin and end. */
     static const int64_t edges[] = {31, 32, 63, 64, 255, 256, 511, 512, 1023, 1024, 4095, 65535};
     uint64_t k = r->n++;
-    emit(r, line, bad[k % COUNT(bad)], at[k % COUNT(at)]);
+    if (!is_valid(&call, bad[k % COUNT(bad)]))
+        emit(r, line, bad[k % COUNT(bad)], at[k % COUNT(at)]);
     for (size_t i = 0; last >= 512 && i < COUNT(edges); i++)
-        if (edges[i] < last && (last < 5000 || edges[i] > 4000)) /* long ones take long */
+        if (edges[i] < last && (last < 5000 || edges[i] > 4000) && /* long ones take long */
+            !is_valid(&call, bad[i % 2]))
             emit(r, line, bad[i % 2], edges[i]);
 }
 
