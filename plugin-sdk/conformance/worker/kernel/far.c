@@ -21,48 +21,77 @@ static bool are_smallest(const tc_record *record, const tn_dtype *types) {
     return true;
 }
 
-/* Dense, but for the first dimension in which there is a second element: its last lies behind 2^31. */
-static bool stretch(const tc_operand *o, tc_shape *out) {
-    int32_t d = 0;
+enum { ENOUGH = 3 }; /* dimensions, each of which is stretched in turn */
+
+/* Dense, but for dimension d: its last element lies behind 2^31, outside of all others. */
+static bool stretch(const tc_operand *o, int32_t d, tc_shape *out) {
+    int64_t extent = 1;
     *out = tc_dense(o->shape.rank, o->shape.sizes);
-    while (d < out->rank && out->sizes[d] < 2)
-        d++;
-    if (out->numel == 0 || d == out->rank)
+    if (out->numel == 0 || out->sizes[d] < 2 || tc_dtype_bytes(o->dtype) > 2)
         return false;
+    for (int32_t k = out->rank - 1; k >= 0; k--)
+        if (k != d) {
+            out->strides[k] = extent;
+            extent *= out->sizes[k];
+        }
     out->strides[d] = (INT64_C(1) << 31) / (out->sizes[d] - 1) + 7;
     out->placed = true;
-    return true;
+    return extent <= out->strides[d];
 }
 
-/* Argument a, or output k where a is that many behind the arguments, of the first line that will do. */
+/* Argument a, or the output that is so many behind the arguments; NULL where there is none. */
+static const tc_operand *operand(const tc_invocation *call, uint32_t a) {
+    const tc_record *record = call->record;
+    if (a >= record->n_args)
+        return &call->outs[a - record->n_args].tensor;
+    return record->args[a].kind != TC_ARG_TENSOR || call->args[a].none ? NULL
+                                                                       : &call->args[a].tensor;
+}
+
+/* The line with operand a stretched along each of its dimensions in turn; returns how many there are,
+ * ENOUGH at most. `to` may be NULL. */
+static int stretch_line(const char *text, const char *name, uint32_t a, tc_sink *to) {
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    char why[TC_MESSAGE], line[TC_MAX_LINE];
+    int n = 0;
+    bool good = tc_case_parse(text, &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
+                call.in_place < 0 && call.scalar < 0;
+    const tc_operand *o = good ? operand(&call, a) : NULL;
+    for (int32_t d = 0; o && d < o->shape.rank && n < ENOUGH; d++) {
+        tc_draft draft;
+        tc_shape shape;
+        if (!stretch(o, d, &shape) || !tc_draft_read(text, &draft, why))
+            continue;
+        tc_draft_set_shape(&draft, name, &shape);
+        if (!tc_draft_line(&draft, line))
+            continue;
+        n++;
+        if (to)
+            to->line(to, line);
+    }
+    tc_arena_finish(&arena);
+    return n;
+}
+
+/* By the first of the lines that have the most dimensions for it. */
 static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     const tc_record *record = urn->record;
-    bool is_arg = a < record->n_args, done = false;
-    char out_name[TC_OUT_NAME], why[TC_MESSAGE], line[TC_MAX_LINE];
-    const char *name =
-        is_arg ? record->args[a].name : tc_record_out(record, a - record->n_args, out_name);
-    if (is_arg && record->args[a].kind != TC_ARG_TENSOR)
-        return;
-    for (size_t i = 0; i < urn->n && !done; i++) {
-        tc_arena arena = {NULL};
-        tc_case c;
-        tc_invocation call;
-        tc_draft d;
-        tc_shape shape;
-        if (tc_case_parse(urn->lines[i], &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
-            call.in_place < 0 && call.scalar < 0 && !(is_arg && call.args[a].none)) {
-            const tc_operand *o =
-                is_arg ? &call.args[a].tensor : &call.outs[a - record->n_args].tensor;
-            if (tc_dtype_bytes(o->dtype) <= 2 && stretch(o, &shape) &&
-                tc_draft_read(urn->lines[i], &d, why)) {
-                tc_draft_set_shape(&d, name, &shape);
-                done = tc_draft_line(&d, line);
-            }
+    char out_name[TC_OUT_NAME];
+    const char *name = a < record->n_args ? record->args[a].name
+                                          : tc_record_out(record, a - record->n_args, out_name);
+    int most = 0;
+    size_t best = 0;
+    for (size_t i = 0; i < urn->n && most < ENOUGH; i++) {
+        int n = stretch_line(urn->lines[i], name, a, NULL);
+        if (n > most) {
+            most = n;
+            best = i;
         }
-        tc_arena_finish(&arena);
     }
-    if (done)
-        to->line(to, line);
+    if (most > 0)
+        stretch_line(urn->lines[best], name, a, to);
 }
 
 void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to) {
