@@ -31,7 +31,7 @@ KERNEL(fused_sgd_from)
  GLOBAL const stored(T) * grad, GLOBAL const stored(T) * buffer, GLOBAL const stored(F) * factors,
  const step_params p) {
     INDEX step = (INDEX)(GROUPS(0) * LOCAL_SIZE(0)) * E;
-    const C lr = factor(0);
+    C lr = factor(0);
     for (INDEX i = (INDEX)GLOBAL_ID(0) * E; i < p.numel; i += step) {
         int count = p.numel - i < E ? (int)(p.numel - i) : E;
         GET(2, self, x);
@@ -53,7 +53,7 @@ KERNEL(fused_adamw_from)
  GLOBAL const stored(T) * self, GLOBAL const stored(T) * grad, GLOBAL const stored(T) * exp_avg,
  GLOBAL const stored(T) * exp_avg_sq, GLOBAL const stored(F) * factors, const step_params p) {
     INDEX step = (INDEX)(GROUPS(0) * LOCAL_SIZE(0)) * E;
-    const C shrink = factor(0), size = factor(1), root = factor(2);
+    C shrink = factor(0), size = factor(1), root = factor(2);
     for (INDEX i = (INDEX)GLOBAL_ID(0) * E; i < p.numel; i += step) {
         int count = p.numel - i < E ? (int)(p.numel - i) : E;
         GET(3, self, x);
