@@ -6,6 +6,8 @@
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
 
+#include <string.h>
+
 static const uint64_t of_one_byte =
     TN_DTYPE_BIT(TN_I8) | TN_DTYPE_BIT(TN_U8) | TN_DTYPE_BIT(TN_BOOL);
 
@@ -48,18 +50,25 @@ static const tc_operand *operand(const tc_invocation *call, uint32_t a) {
                                                                        : &call->args[a].tensor;
 }
 
-/* The line with operand a stretched along each of its dimensions in turn; returns how many there are,
- * ENOUGH at most. `to` may be NULL. */
-static int stretch_line(const char *text, const char *name, uint32_t a, tc_sink *to) {
+/* How operand a of a line may be stretched. */
+typedef struct stretches {
+    int n;           /* of its first dimensions for which that can be said, ENOUGH at most */
+    int64_t longest; /* elements along one of all its dimensions */
+} stretches;
+
+/* The line with operand a stretched along each of those dimensions in turn, or along the longest alone.
+ * `to` may be NULL. */
+static stretches stretch_line(const char *text, const char *name, uint32_t a, bool longest_alone,
+                              tc_sink *to) {
     tc_arena arena = {NULL};
     tc_case c;
     tc_invocation call;
-    char why[TC_MESSAGE], line[TC_MAX_LINE];
-    int n = 0;
+    char why[TC_MESSAGE], line[TC_MAX_LINE], longest[TC_MAX_LINE] = "";
+    stretches found = {0};
     bool good = tc_case_parse(text, &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
                 call.in_place < 0 && call.scalar < 0;
     const tc_operand *o = good ? operand(&call, a) : NULL;
-    for (int32_t d = 0; o && d < o->shape.rank && n < ENOUGH; d++) {
+    for (int32_t d = 0; o && d < o->shape.rank; d++) {
         tc_draft draft;
         tc_shape shape;
         if (!stretch(o, d, &shape) || !tc_draft_read(text, &draft, why))
@@ -67,31 +76,46 @@ static int stretch_line(const char *text, const char *name, uint32_t a, tc_sink 
         tc_draft_set_shape(&draft, name, &shape);
         if (!tc_draft_line(&draft, line))
             continue;
-        n++;
-        if (to)
+        if (shape.sizes[d] > found.longest) {
+            found.longest = shape.sizes[d];
+            strcpy(longest, line);
+        }
+        if (found.n == ENOUGH)
+            continue;
+        found.n++;
+        if (to && !longest_alone)
             to->line(to, line);
     }
+    if (to && longest_alone)
+        to->line(to, longest);
     tc_arena_finish(&arena);
-    return n;
+    return found;
 }
 
-/* By the first of the lines that have the most dimensions for it. */
+/* By the first of the lines that have the most dimensions for it, and by the one that has the longest:
+ * kernels go along that in blocks. */
 static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     const tc_record *record = urn->record;
     char out_name[TC_OUT_NAME];
     const char *name = a < record->n_args ? record->args[a].name
                                           : tc_record_out(record, a - record->n_args, out_name);
-    int most = 0;
-    size_t best = 0;
-    for (size_t i = 0; i < urn->n && most < ENOUGH; i++) {
-        int n = stretch_line(urn->lines[i], name, a, NULL);
-        if (n > most) {
-            most = n;
-            best = i;
+    stretches most = {0};
+    size_t richest = 0, longest = 0;
+    for (size_t i = 0; i < urn->n; i++) {
+        stretches found = stretch_line(urn->lines[i], name, a, false, NULL);
+        if (found.n > most.n) {
+            most.n = found.n;
+            richest = i;
+        }
+        if (found.longest > most.longest) {
+            most.longest = found.longest;
+            longest = i;
         }
     }
-    if (most > 0)
-        stretch_line(urn->lines[best], name, a, to);
+    if (most.n > 0) {
+        stretch_line(urn->lines[richest], name, a, false, to);
+        stretch_line(urn->lines[longest], name, a, true, to);
+    }
 }
 
 void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to) {
