@@ -25,7 +25,8 @@ static bool are_smallest(const tc_record *record, const tn_dtype *types) {
 
 enum { ENOUGH = 3 }; /* dimensions, each of which is stretched in turn */
 
-/* Dense, but for dimension d: its last element lies behind 2^31, outside of all others. */
+/* Dense, but for dimension d: of its elements the last ninth, a block of some kernels, or one lies behind
+ * 2^31, outside of all others. */
 static bool stretch(const tc_operand *o, int32_t d, tc_shape *out) {
     int64_t extent = 1;
     *out = tc_dense(o->shape.rank, o->shape.sizes);
@@ -36,7 +37,7 @@ static bool stretch(const tc_operand *o, int32_t d, tc_shape *out) {
             out->strides[k] = extent;
             extent *= out->sizes[k];
         }
-    out->strides[d] = (INT64_C(1) << 31) / (out->sizes[d] - 1) + 7;
+    out->strides[d] = ((INT64_C(1) << 31) + (INT64_C(1) << 28)) / (out->sizes[d] - 1) + 7;
     out->placed = true;
     return extent <= out->strides[d];
 }
