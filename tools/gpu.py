@@ -3,7 +3,8 @@
 
 usage: gpu.py FOLDER [--minutes M] [--build FOLDER] [--small]
                        build, conformance, demo and benchmarks on cuda:0, into FOLDER
-       gpu.py --pack   make build-gpu/, for a machine that cannot build
+       gpu.py --pack [--programs CAPABILITY]
+                       make build-gpu/, for a machine that cannot build
 
 Needs the CUDA toolkit's headers and a driver, and installs nothing. Each step has its own time, and one
 that fails or hangs does not keep the next from running; conformance has what the others leave.
@@ -15,6 +16,10 @@ status is 0 where every step did its work, else 1.
 It builds into build-gpu/, or, where that was packed, uses it as it is: programs and the libraries that
 they need, built elsewhere for the same kind of processor. git ignores it, and it is small enough to be
 copied along. --build uses another build as it is.
+
+--programs compiles there, too, what the standard set asks for, for a GPU of that capability ("9.0"): half an hour
+of two cores, or more, which a machine with a GPU would need for it otherwise. Some 25 MiB; used where the GPU is
+such a one.
 
 --small does a little in each step, to try this program. Where the driver is the tests' double, that is all
 there is: the summary begins by saying so, and the files are called double-...: nothing in them is a GPU's.
@@ -29,6 +34,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -46,6 +52,8 @@ PROGRAMS = ["cli/tenon", CONFORM, "plugin-sdk/conformance/worker/core/tenon-conf
             "bench/cuda", "bench/device", "bench/train", "bench/kernels", "bench/overhead", "core/libtenon.so.1",
             *(f"plugins/{name}/libtenon_{name}.so" for name in ("cpu", "sim", "cuda"))]
 OPENCL = "plugins/opencl/libtenon_opencl.so"  # where it could be built
+PROGRAMS = "programs.tar.xz"
+DRIVER_DOUBLE = "tests/cuda/double/libcuda.so.1"
 OF_EVERY_SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)[-.]")
 
 
@@ -60,7 +68,7 @@ def output_of(command):
 # ---- packing ----------------------------------------------------------------------------------------
 
 
-def pack():
+def pack(capability):
     """Without OpenBLAS, which is larger than all the rest; the CPU plugin computes in plain loops."""
     made = ROOT / "build-packing"
     subprocess.run([ROOT / "dev", "build", "--into", made.name, "-Dopenblas=disabled", "-Dtests=disabled"], check=True)
@@ -75,8 +83,48 @@ def pack():
                 shutil.copy(library[2], BUILD / "lib" / library[1])
     shutil.copy(made / "core/.tenon-build-tree", BUILD / "core")
     (BUILD / "packed").write_text(output_of(["git", "describe", "--always", "--dirty"]) + "\n")
+    if capability:
+        pack_programs(capability)
     size = sum(p.stat().st_size for p in BUILD.rglob("*") if p.is_file())
     print(f"packed into {BUILD.name}/, {size / 2**20:.0f} MiB")
+
+
+def compile_programs(build, driver, capability, archive, cases):
+    """Those that `cases` ask for, into `archive`; how many. The tests' double of the driver computes nothing
+    then: a case that asks for a program fails, once it was made."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache = pathlib.Path(folder) / "programs"
+        cache.mkdir(mode=0o700)
+        variables = {**environment(build), "TENON_CUDA_CACHE": str(cache), "TENON_CUDA_DRIVER": str(driver),
+                     "TENON_TEST_CUDA": f"kernels=off capability={capability}",
+                     "TENON_CUDA_CUBLASLT": "off", "TENON_CUDA_CUDNN": "off"}
+        subprocess.run([build / CONFORM, "run", build / "plugins/cuda/libtenon_cuda.so", "--quiet", "--reruns", "0",
+                        "--give-up-after", "0", "-j", str(os.cpu_count() or 1), "--filter", cases],
+                       env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with tarfile.open(archive, "w:xz", preset=3) as file:
+            file.add(cache, "programs")
+        return len(list(cache.iterdir()))
+
+
+def pack_programs(capability):
+    tests = ROOT / "build-programs"
+    subprocess.run([ROOT / "dev", "build", "--into", tests.name, "-Dopenblas=disabled", "-Dtests=enabled"], check=True)
+    print("compiling the programs of the standard set", flush=True)
+    n = compile_programs(BUILD, tests / DRIVER_DOUBLE, capability, BUILD / PROGRAMS,
+                         "/^(kernel|same|operator|gradient|train|refuse)/")
+    if n < 1000:
+        sys.exit(f"gpu.py: only {n} programs were made: is NVRTC here?")
+    print(f"{n} programs")
+
+
+def unpack_programs(build, folder):
+    """Where the cache is then; None where none were packed."""
+    if not (build / PROGRAMS).exists():
+        return None
+    with tarfile.open(build / PROGRAMS) as archive:
+        archive.extractall(folder)
+    (folder / "programs").chmod(0o700)
+    return folder / "programs"
 
 
 # ---- what the machine has ---------------------------------------------------------------------------
@@ -280,16 +328,21 @@ def main():
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--pack", action="store_true")
+    parser.add_argument("--programs", metavar="CAPABILITY")
     options = parser.parse_args()
     if options.pack == bool(options.folder):
         parser.error("a folder, or --pack")
     if options.pack:
-        return pack()
+        return pack(options.programs)
     options.folder.mkdir(parents=True, exist_ok=True)
     if any(options.folder.iterdir()):
         parser.error(f"{options.folder} is not empty")
     run = Run(options.folder.resolve(), options.minutes, options.build and options.build.resolve(), options.small)
-    run.all()
+    with tempfile.TemporaryDirectory() as folder:
+        programs = unpack_programs(run.build, pathlib.Path(folder))
+        if programs:
+            run.variables["TENON_CUDA_CACHE"] = str(programs)
+        run.all()
     return 1 if run.failed else 0
 
 

@@ -62,6 +62,19 @@ def without_a_device_nothing_runs_and_the_reason_is_told(folder):
     assert "switched off (TENON_CUDA_DRIVER)" in files["log.txt"], files["log.txt"]
 
 
+def programs_are_made_without_a_gpu_and_used(folder):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import gpu
+    os.environ.update(environment(folder))
+    made = folder / "made"
+    made.mkdir()
+    n = gpu.compile_programs(build, doubles[0], "9.0", made / gpu.PROGRAMS, "kernel/fill")
+    assert n >= 4, n  # one for each size of an element, at least
+    cache = gpu.unpack_programs(made, folder)
+    assert len(list(cache.iterdir())) == n and cache.stat().st_mode & 0o077 == 0
+    assert gpu.unpack_programs(folder, folder) is None
+
+
 def what_hangs_is_stopped(folder):
     """A build whose first benchmark never ends; it has a second, and nothing is left for the rest."""
     fake = folder / "fake"
@@ -100,7 +113,7 @@ def main():
         print("skipped: there is no NVRTC; it is a part of the CUDA Toolkit")
         sys.exit(77)
     for test in (everything_runs_and_is_said_to_be_the_doubles, without_a_device_nothing_runs_and_the_reason_is_told,
-                 what_hangs_is_stopped, instructions_of_a_call_are_counted):
+                 what_hangs_is_stopped, programs_are_made_without_a_gpu_and_used, instructions_of_a_call_are_counted):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o700)
             test(pathlib.Path(folder))

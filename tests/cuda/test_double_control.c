@@ -92,6 +92,21 @@ static void kernels_are_left_out_when_told_to(void **state) {
     assert_good(cuModuleUnload(k.module));
 }
 
+/* A program for a GPU can be made and kept where there is none. */
+static void machine_code_is_taken_where_nothing_runs(void **state) {
+    static const char image[64] = "\177ELF";
+    CUmodule module;
+    CUfunction function;
+    assert_int_equal(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
+    assert_true(double_configure("kernels=off"));
+    assert_good(cuModuleLoadData(&module, image));
+    assert_good(cuModuleGetFunction(&function, module, "any"));
+    assert_good(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    assert_good(cuCtxSynchronize());
+    assert_true(double_configure("kernels=on"));
+    assert_good(cuModuleUnload(module));
+}
+
 static void calls_and_waits_are_counted(void **state) {
     uint64_t calls = double_calls("cuStreamSynchronize"), all = double_all_calls();
     uint64_t waits = double_waits(), good = double_results(CUDA_SUCCESS);
@@ -184,6 +199,7 @@ int main(int argc, char **argv) {
         BROKEN_TEST(a_failure_that_sticks_breaks_the_context),
         BROKEN_TEST(a_kernel_fails_when_told_to),
         DOUBLE_TEST(kernels_are_left_out_when_told_to),
+        DOUBLE_TEST(machine_code_is_taken_where_nothing_runs),
         DOUBLE_TEST(calls_and_waits_are_counted),
         DOUBLE_TEST(what_is_alive_is_counted),
         DOUBLE_TEST(a_report_is_written_at_exit),

@@ -11,7 +11,8 @@
  *   version=13000           of the driver; that of the headers where they are newer
  *   peers=0                 devices reach each other's memory (1, the rule) or do not
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
- *   kernels=off             launches are checked, kernels and calls of libraries are not run
+ *   kernels=off             launches are checked, kernels and calls of libraries are not run; modules may be
+ *                           a GPU's machine code, in which any function is found
  *   fail=FUNCTION:N:ERROR   its Nth call fails with that number; N+: and all after it
  *   fault=N:ERROR           the Nth kernel from here on, or call of a library, breaks its context with it
  *   lose=DEVICE:N:ERROR     the device is lost at the Nth call to the driver

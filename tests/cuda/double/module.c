@@ -3,6 +3,7 @@
 #include "tests/cuda/double/inside.h"
 #include "tests/cuda/double/cubin.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,11 @@ static CUresult read_text(const char *ptx, bool from_cubin, ptx_module **out, ch
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
 }
 
+/* Leaves *out NULL for what is not read. */
 static CUresult read_image(const void *image, ptx_module **out, char *message) {
+    *out = NULL;
+    if (driver.settings.no_kernels && memcmp(image, ELFMAG, SELFMAG) == 0)
+        return CUDA_SUCCESS;
     if (!cubin_is(image))
         return read_text(image, false, out, message);
     architecture made_for;
@@ -176,15 +181,15 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule handle, const cha
     entry *f = m->functions;
     while (f && strcmp(f->name, name) != 0)
         f = f->next;
-    const ptx_kernel *kernel = f ? f->kernel : ptx_module_kernel(m->code, name);
-    if (!kernel)
+    const ptx_kernel *kernel = f ? f->kernel : m->code ? ptx_module_kernel(m->code, name) : NULL;
+    if (!kernel && m->code)
         return leave(CUDA_ERROR_NOT_FOUND);
     if (!f) {
         f = take(1, sizeof(*f));
         object_init(&f->head, OBJECT_FUNCTION, m->head.context);
         f->module = m;
         f->kernel = kernel;
-        f->facts = ptx_kernel_facts(kernel);
+        f->facts = kernel ? ptx_kernel_facts(kernel) : (ptx_facts){.max_threads = 1024};
         uint32_t plain = (uint32_t)device_limits().shared_per_block;
         f->max_dynamic_shared = plain > f->facts.shared_bytes ? plain - f->facts.shared_bytes : 0;
         f->name = take(strlen(name) + 1, 1);
