@@ -3,7 +3,7 @@
 
 usage: gpu.py FOLDER [--minutes M] [--build FOLDER] [--small]
                        build, conformance, demo and benchmarks on cuda:0, into FOLDER
-       gpu.py --pack [--programs CAPABILITY]
+       gpu.py --pack [--programs CAPABILITY[:DRIVER]]
                        make build-gpu/, for a machine that cannot build
 
 Needs the CUDA toolkit's headers and a driver, and installs nothing. Each step has its own time, and one
@@ -17,9 +17,9 @@ It builds into build-gpu/, or, where that was packed, uses it as it is: programs
 they need, built elsewhere for the same kind of processor. git ignores it, and it is small enough to be
 copied along. --build uses another build as it is.
 
---programs compiles there, too, what the standard set asks for, for a GPU of that capability ("9.0"): half an hour
-of two cores, or more, which a machine with a GPU would need for it otherwise. Some 25 MiB; used where the GPU is
-such a one.
+--programs compiles there, too, what the standard set asks for, for a GPU of that capability ("9.0") with a driver of
+the headers' version of CUDA, or that one ("9.0:13000"): half an hour of two cores, or more, which a machine with a GPU
+would need for it otherwise. Some 25 MiB; what does not fit the GPU is not used.
 
 --small does a little in each step, to try this program. Where the driver is the tests' double, that is all
 there is: the summary begins by saying so, and the files are called double-...: nothing in them is a GPU's.
@@ -96,7 +96,7 @@ def compile_programs(build, driver, capability, archive, cases):
         cache = pathlib.Path(folder) / "programs"
         cache.mkdir(mode=0o700)
         variables = {**environment(build), "TENON_CUDA_CACHE": str(cache), "TENON_CUDA_DRIVER": str(driver),
-                     "TENON_TEST_CUDA": f"kernels=off capability={capability}",
+                     "TENON_TEST_CUDA": "kernels=off capability=" + capability.replace(":", " version="),
                      "TENON_CUDA_CUBLASLT": "off", "TENON_CUDA_CUDNN": "off"}
         subprocess.run([build / CONFORM, "run", build / "plugins/cuda/libtenon_cuda.so", "--quiet", "--reruns", "0",
                         "--give-up-after", "0", "-j", str(os.cpu_count() or 1), "--filter", cases],
@@ -328,7 +328,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--pack", action="store_true")
-    parser.add_argument("--programs", metavar="CAPABILITY")
+    parser.add_argument("--programs", metavar="CAPABILITY[:DRIVER]")
     options = parser.parse_args()
     if options.pack == bool(options.folder):
         parser.error("a folder, or --pack")
