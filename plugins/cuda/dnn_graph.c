@@ -179,10 +179,10 @@ typedef struct engine_notes {
     int64_t n_numerical, n_behavior;
 } engine_notes;
 
-/* Of all engines that cuDNN 9 has on an H100, run one by one, these were wrong and say nothing of it: for
- * the gradient of the input in f16 one that neither uses tensor cores nor looks after NaN adds up in
- * halves, and for that of the weight two of those that are compiled at run time multiply what lies
- * behind the edge. */
+/* Of the engines that cuDNN 9 offers on an H100 for halves, run one by one, these were wrong and say
+ * nothing of it: for the gradient of the input in f16 one that neither uses tensor cores nor looks
+ * after NaN adds up in halves, and for that of the weight two of those that are compiled at run time
+ * multiply what lies behind the edge. */
 static bool is_known_wrong(const cuda_convolution *c, const engine_notes *notes) {
     if (c->direction == CUDA_TO_INPUT && c->dtype == TN_F16 && notes->n_numerical == 0)
         return true;
