@@ -116,11 +116,26 @@ bool tc_case_parse(const char *line, tc_case *out, char why[TC_MESSAGE]) {
     return find_seed(out, why);
 }
 
+/* Puts the text behind the n characters that a line has, as far as there is room; how many they are
+ * then. Lists have some hundred thousand lines, each of which is made several times: no printf. */
+static size_t append(char out[TC_MAX_LINE], size_t n, const char *text) {
+    size_t more = strlen(text), room = TC_MAX_LINE - 1 - n;
+    more = more < room ? more : room;
+    memcpy(out + n, text, more);
+    out[n + more] = '\0';
+    return n + more;
+}
+
 char *tc_case_line(const tc_case *c, char out[TC_MAX_LINE]) {
-    size_t n = (size_t)snprintf(out, TC_MAX_LINE, "%s/%s", c->class, c->subject);
-    for (uint32_t i = 0; i < c->n_params && n < TC_MAX_LINE; i++)
-        n += (size_t)snprintf(out + n, TC_MAX_LINE - n, " %s=%s", c->params[i].name,
-                              c->params[i].value);
+    size_t n = append(out, 0, c->class);
+    n = append(out, n, "/");
+    n = append(out, n, c->subject);
+    for (uint32_t i = 0; i < c->n_params; i++) {
+        n = append(out, n, " ");
+        n = append(out, n, c->params[i].name);
+        n = append(out, n, "=");
+        n = append(out, n, c->params[i].value);
+    }
     return out;
 }
 
@@ -245,20 +260,44 @@ bool tc_read_shape(const char *text, tc_shape *out, char why[TC_MESSAGE]) {
     return complete(out, strided, text, why);
 }
 
+/* The digits end at `end`; where they begin. */
+static char *digits_before(char *end, int64_t value) {
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do {
+        *--end = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        *--end = '-';
+    return end;
+}
+
+/* What does not fit is left out whole, and what follows it. */
 static size_t write_ints(char *out, size_t room, int32_t n, const int64_t *values) {
-    size_t at = (size_t)snprintf(out, room, "[");
-    for (int32_t i = 0; i < n && at < room; i++)
-        at += (size_t)snprintf(out + at, room - at, "%s%" PRId64, i ? "," : "", values[i]);
-    return at < room ? at + (size_t)snprintf(out + at, room - at, "]") : at;
+    size_t at = 0;
+    for (int32_t i = 0; i <= n; i++) {
+        char text[24], *end = text + sizeof text, *begin = end;
+        if (i < n)
+            begin = digits_before(end, values[i]);
+        else
+            *--begin = ']';
+        if (i == 0 || i < n)
+            *--begin = i == 0 ? '[' : ',';
+        if ((size_t)(end - begin) >= room - at)
+            break;
+        memcpy(out + at, begin, (size_t)(end - begin));
+        at += (size_t)(end - begin);
+    }
+    out[at] = '\0';
+    return at;
 }
 
 char *tc_write_shape(const tc_shape *s, char *out, size_t room) {
     size_t at = write_ints(out, room, s->rank, s->sizes);
-    if (s->placed && at < room) {
+    if (s->placed && at + 1 < room) {
         out[at++] = '/';
-        if (at < room)
-            at += write_ints(out + at, room - at, s->rank, s->strides);
-        if (s->offset && at < room)
+        at += write_ints(out + at, room - at, s->rank, s->strides);
+        if (s->offset)
             snprintf(out + at, room - at, "+%" PRId64, s->offset);
     }
     return out;

@@ -36,11 +36,14 @@ static bool read_levels(tc_run_options *o, tc_levels *levels) {
     return true;
 }
 
-/* All of the sets, and what was asked for beside them. */
+/* All of the sets, where they matter, and what was asked for beside them. */
 static bool read_lines(const tc_run_options *o, const char *lister, const tc_levels *levels,
                        tc_selection *selection) {
     char why[TC_VERDICT_MESSAGE];
-    if (!tc_selection_add_sets(selection, o->sets, lister, o->pool.core_worker, why))
+    bool all = o->cases.n + o->case_files.n == 0;
+    /* Where lines are named, the set is of use to levels and lists alone; to list it takes seconds. */
+    if ((all || o->levels.n || o->lists.n) &&
+        !tc_selection_add_sets(selection, o->sets, lister, o->pool.core_worker, why))
         return tc_run_say("%s", why);
     size_t n_set = selection->n;
     for (size_t i = 0; i < o->cases.n; i++)
@@ -49,7 +52,6 @@ static bool read_lines(const tc_run_options *o, const char *lister, const tc_lev
     for (size_t i = 0; i < o->case_files.n; i++)
         if (!tc_selection_add_file(selection, o->case_files.at[i], why))
             return tc_run_say("%s", why);
-    bool all = o->cases.n + o->case_files.n == 0;
     for (size_t i = 0; i < selection->n; i++)
         selection->at[i].selected = all || i >= n_set;
     tc_selection_settle(selection);
