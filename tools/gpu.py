@@ -52,7 +52,7 @@ PROGRAMS = ["cli/tenon", CONFORM, "plugin-sdk/conformance/worker/core/tenon-conf
             "bench/cuda", "bench/device", "bench/train", "bench/kernels", "bench/overhead", "core/libtenon.so.1",
             *(f"plugins/{name}/libtenon_{name}.so" for name in ("cpu", "sim", "cuda"))]
 OPENCL = "plugins/opencl/libtenon_opencl.so"  # where it could be built
-PROGRAMS = "programs.tar.xz"
+KERNELS = "kernels.tar.xz"  # compiled ones
 DRIVER_DOUBLE = "tests/cuda/double/libcuda.so.1"
 OF_EVERY_SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)[-.]")
 
@@ -110,7 +110,7 @@ def pack_programs(capability):
     tests = ROOT / "build-programs"
     subprocess.run([ROOT / "dev", "build", "--into", tests.name, "-Dopenblas=disabled", "-Dtests=enabled"], check=True)
     print("compiling the programs of the standard set", flush=True)
-    n = compile_programs(BUILD, tests / DRIVER_DOUBLE, capability, BUILD / PROGRAMS,
+    n = compile_programs(BUILD, tests / DRIVER_DOUBLE, capability, BUILD / KERNELS,
                          "/^(kernel|same|operator|gradient|train|refuse)/")
     if n < 1000:
         sys.exit(f"gpu.py: only {n} programs were made: is NVRTC here?")
@@ -119,9 +119,9 @@ def pack_programs(capability):
 
 def unpack_programs(build, folder):
     """Where the cache is then; None where none were packed."""
-    if not (build / PROGRAMS).exists():
+    if not (build / KERNELS).exists():
         return None
-    with tarfile.open(build / PROGRAMS) as archive:
+    with tarfile.open(build / KERNELS) as archive:
         archive.extractall(folder)
     (folder / "programs").chmod(0o700)
     return folder / "programs"

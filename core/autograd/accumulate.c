@@ -62,12 +62,18 @@ bool tni_accumulator_unhook(tni_node *node) {
     return dies;
 }
 
-/* Is the engine the only one to hold t and its memory, and may it therefore be written? */
-static bool is_exclusive(tn_tensor *t) {
+/* Is the engine the only one to hold t and its memory, which `maker` made, and may that therefore be
+ * written? */
+static bool is_alone(tn_tensor *t, tn_tensor *maker) {
     return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&maker->refs, memory_order_acquire) == 1 &&
            atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
-           t->storage == &t->own && t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) &&
+           t->storage == &maker->own && t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) &&
            tni_is_dense(&t->view);
+}
+
+static bool is_exclusive(tn_tensor *t) {
+    return is_alone(t, t);
 }
 
 tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
@@ -103,12 +109,7 @@ TNI_FORK_PART(ACCUMULATE)
 /* Is t all that is left of the tensor that made its memory, a view of every byte of that? So comes the
  * gradient of a weight that was transposed, or of a bias that was added to rows. */
 static bool is_last_view(tn_tensor *t) {
-    tn_tensor *owner = t->owner;
-    return owner && t->view_kind == TNI_VIEW_NONE && t->storage == &owner->own &&
-           atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&owner->refs, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
-           t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) && tni_is_dense(&t->view) &&
+    return t->owner && t->view_kind == TNI_VIEW_NONE && is_alone(t, t->owner) &&
            (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype)) == t->storage->bytes;
 }
 

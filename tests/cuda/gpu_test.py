@@ -68,7 +68,7 @@ def programs_are_made_without_a_gpu_and_used(folder):
     os.environ.update(environment(folder))
     made = folder / "made"
     made.mkdir()
-    n = gpu.compile_programs(build, doubles[0], "9.0", made / gpu.PROGRAMS, "kernel/fill")
+    n = gpu.compile_programs(build, doubles[0], "9.0", made / gpu.KERNELS, "kernel/fill")
     assert n >= 4, n  # one for each size of an element, at least
     cache = gpu.unpack_programs(made, folder)
     assert len(list(cache.iterdir())) == n and cache.stat().st_mode & 0o077 == 0
