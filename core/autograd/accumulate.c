@@ -121,13 +121,16 @@ static bool lies_like(const tn_tensor *leaf, const tn_tensor *grad) {
     return same || (tni_is_contiguous(&grad->view) && !tni_is_dense(&leaf->view));
 }
 
-/* The gradient that becomes the leaf's own: `grad` itself, or another view of its memory, where nobody
- * else can write to it and it lies as it should, else a copy. */
+/* The gradient that becomes the leaf's own: where nobody else can write to it and it lies as it should,
+ * `grad` itself, or, so that no history comes along, another view of its memory; else a copy, which
+ * keeps its strides. */
 static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
     bool is_free = !create_graph && lies_like(leaf, grad);
-    if (is_free && is_exclusive(grad))
+    bool is_own = is_free && is_exclusive(grad);
+    if (is_own && !grad->autograd)
         return grad;
-    tn_tensor *own = is_free && is_last_view(grad) ? tni_tensor_alias(grad) : tni_clone(grad);
+    tn_tensor *own =
+        is_own || (is_free && is_last_view(grad)) ? tni_tensor_alias(grad) : tni_clone(grad);
     tni_drop(grad);
     return own;
 }

@@ -42,6 +42,29 @@ static void a_hook_sees_the_complete_gradient(void **state) {
     assert_int_equal(of_leaf.destroyed, 1);
 }
 
+static tn_tensor *record(tn_tensor *grad, void *weight) {
+    bool before = tn_set_grad_enabled(true);
+    tn_tensor *result =
+        weight ? tn_mul(grad, weight) : tn_set_requires_grad(tn_mul_scalar(grad, tn_int(2)), true);
+    tn_set_grad_enabled(before);
+    return result;
+}
+
+/* Whatever a hook makes of it. */
+static void a_gradient_has_no_history(void **state) {
+    tn_tensor *w = LEAF(TN_SHAPE(2), 2, 2);
+    for (int marks = 0; marks < 2; marks++) {
+        tn_tensor *x = LEAF(TN_SHAPE(2), 3, 4);
+        tn_registration *r = tn_register_hook(x, record, marks ? NULL : w, NULL);
+        assert_ok(tn_backward(tn_sum(tn_square(x))));
+        assert_false(tn_requires_grad(tn_grad(x)));
+        assert_string_equal(tn_grad_fn_name(tn_grad(x)), "");
+        assert_values(tn_grad(x), 12, 16);
+        assert_non_null(tn_fill_(tn_grad(x), tn_float(0)));
+        tn_registration_drop(r);
+    }
+}
+
 static void hooks_run_in_order_and_replace(void **state) {
     int clock = 0;
     seen a = {.factor = 2, .clock = &clock}, b = {.factor = 5, .clock = &clock};
@@ -315,6 +338,7 @@ static void hooks_come_and_go_while_backward_runs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_hook_sees_the_complete_gradient),
+        TEST(a_gradient_has_no_history),
         TEST(hooks_run_in_order_and_replace),
         TEST(a_dropped_hook_is_not_called),
         TEST(hooks_go_with_their_tensor),

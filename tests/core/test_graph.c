@@ -185,7 +185,7 @@ static void test_any_allocation_may_fail(void **state) {
         tn_graph_destroy(g);
         tn_optimizer_destroy(m.adamw);
     } while (made >= n++);
-    assert_true(n_failed > 40);
+    assert_true(n_failed > (on_sim() ? 100 : 30)); /* sim composes the loss and the step */
 }
 
 /* ---- what cannot be captured ------------------------------------------------------------- */

@@ -92,7 +92,8 @@ static inline void tn_grad_mode_cleanup(bool *before) {
 /* ---- hooks ------------------------------------------------------------------------------- */
 
 /* Called with the gradient of a tensor when it is complete, inside a scope of the engine. Returns
- * the gradient to go on with: `grad`, another tensor, or NULL with an error to stop backward. */
+ * the gradient to go on with: `grad`, another tensor, or NULL with an error to stop backward. It does not
+ * write to `grad`, which may be another's gradient, too, or the caller's. */
 typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 
 /* Hangs a hook on t (leaf or not); tn_registration_drop takes it off, and is due in the end even

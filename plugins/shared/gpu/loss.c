@@ -2,9 +2,8 @@
 #include "plugins/shared/gpu/device/loss.params.h"
 #include "plugins/shared/gpu/gpu.h"
 
-enum {
-    WIDE_GROUP = 512
-}; /* work items of the group that makes a loss, where a device takes so many */
+/* Work items of the group that makes a loss, where a device takes so many. */
+enum { WIDE_GROUP = 512 };
 
 /* Four tensors, in the order of the device code's arguments. */
 static gpu_launch launch_of(const tn_tensor_view *const *views, loss_params *p) {

@@ -80,11 +80,7 @@ KERNEL_OF_GROUP(GROUP, 1, nll_loss)
 
 #else
 
-#if IS_CPU
-#define E 1
-#else
-#define E (16 / BYTES(T))
-#endif
+#define E (IS_CPU ? 1 : 16 / BYTES(T))
 MAKE_PACK(T, E)
 
 KERNEL(nll_loss_backward)

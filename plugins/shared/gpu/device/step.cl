@@ -9,11 +9,7 @@
 
 #define C computed(T)
 
-#if IS_CPU
-#define E 1
-#else
-#define E (16 / BYTES(T))
-#endif
+#define E (IS_CPU ? 1 : 16 / BYTES(T))
 MAKE_PACK(T, E)
 
 #define n(k) number(T)(p.numbers[k])
