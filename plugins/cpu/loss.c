@@ -33,20 +33,25 @@ static tn_status check(const tn_call *call, const char *op, const targets *t) {
     return TN_OK;
 }
 
+/* As the walker reads and writes an element: halves as floats, the others as they are. */
+typedef union element {
+    float f32;
+    double f64;
+} element;
+
 static double load(const char *p, tn_dtype dtype) {
-    double wide;
-    float x;
-    if (dtype == TN_F64)
-        memcpy(&wide, p, sizeof wide);
-    else
-        tnc_gather_run(&x, p, tnc_dtype_bytes(dtype), 1, dtype);
-    return dtype == TN_F64 ? wide : (double)x;
+    element x;
+    tnc_gather_run(&x, p, tnc_dtype_bytes(dtype), 1, dtype);
+    return dtype == TN_F64 ? x.f64 : (double)x.f32;
 }
 
 static void store(void *p, tn_dtype dtype, double wide) {
-    float x = (float)wide;
-    const void *run = dtype == TN_F64 ? (const void *)&wide : &x;
-    tnc_scatter_run(p, tnc_dtype_bytes(dtype), run, 1, dtype);
+    element x;
+    if (dtype == TN_F64)
+        x.f64 = wide;
+    else
+        x.f32 = (float)wide;
+    tnc_scatter_run(p, tnc_dtype_bytes(dtype), &x, 1, dtype);
 }
 
 /* ---- the loss ---------------------------------------------------------------------------- */
