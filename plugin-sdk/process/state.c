@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,16 +104,37 @@ static void restore_processors(const state *before) {
 static const char *const openmps[TNI_N_OPENMPS] = {"libgomp.so.1", "libomp.so", "libomp.so.5",
                                                    "libiomp5.so"};
 
+/* How many threads each gives, as found when so many objects had been loaded and unloaded: looking for
+ * them goes through folders. */
+typedef struct counters {
+    unsigned long long loaded, unloaded;
+    int (*get[TNI_N_OPENMPS])(void);
+} counters;
+
+static int count_objects(struct dl_phdr_info *info, size_t size, void *out) {
+    counters *c = out;
+    (void)size;
+    c->loaded = info->dlpi_adds;
+    c->unloaded = info->dlpi_subs;
+    return 1; /* every object tells the same */
+}
+
 static void look_teams(state *s) {
-    for (int i = 0; i < TNI_N_OPENMPS; i++) {
+    static _Thread_local counters found;
+    counters now = found;
+    dl_iterate_phdr(count_objects, &now);
+    for (int i = 0;
+         i < TNI_N_OPENMPS && (now.loaded != found.loaded || now.unloaded != found.unloaded); i++) {
         void *object = dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD);
-        int (*get)(void) = NULL;
+        now.get[i] = NULL;
         if (object)
-            *(void **)&get = dlsym(object, "omp_get_max_threads");
-        s->teams[i] = get ? get() : 0;
+            *(void **)&now.get[i] = dlsym(object, "omp_get_max_threads");
         if (object)
             dlclose(object);
     }
+    found = now;
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        s->teams[i] = found.get[i] ? found.get[i]() : 0;
 }
 
 /* Of one that was loaded meanwhile nobody had set anything. */

@@ -93,7 +93,7 @@ typedef struct ocl_stage {
 struct tn_stream_impl {
     tn_device_impl *device;
     cl_command_queue queue;
-    atomic_bool has_work;         /* something was queued since `mark` */
+    _Atomic uint32_t queued;      /* how often something was, modulo 2^32 */
     _Atomic(const void *) feeder; /* the ocl_thread_mark of who queued last */
     atomic_bool is_lent;          /* the program has the queue, and may queue more at any time */
     atomic_bool may_fail;         /* something was queued that may set the error word */
@@ -103,6 +103,7 @@ struct tn_stream_impl {
     pthread_mutex_t lock;   /* guards what follows */
     cl_command_queue times; /* of what is timed for events, or NULL */
     cl_mem timed;           /* what is filled there */
+    uint32_t seen;          /* of `queued`: what lies before `mark`, or is known to be done */
     cl_event mark;          /* the end of the queue when `query` last looked */
     ocl_stage stages[2];
     int stage; /* the one that is being filled */
@@ -191,7 +192,7 @@ extern _Thread_local char ocl_thread_mark; /* each thread's has another address 
 /* To be called after something was queued. */
 static inline void ocl_stream_queued(tn_stream_impl *stream) {
     atomic_store_explicit(&stream->feeder, &ocl_thread_mark, memory_order_relaxed);
-    atomic_store_explicit(&stream->has_work, true, memory_order_release);
+    atomic_fetch_add_explicit(&stream->queued, 1, memory_order_release);
 }
 
 /* The same where the driver answered `error` to it. */

@@ -110,16 +110,16 @@ static tn_status take_error(tn_stream_impl *stream) {
 static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state, cl_event *out_mark) {
     cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&stream->lock);
-    if (atomic_exchange(&stream->has_work, false) || atomic_load(&stream->is_lent)) {
+    uint32_t queued = atomic_load(&stream->queued);
+    if (queued != stream->seen || atomic_load(&stream->is_lent)) {
         cl_event mark;
         error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
         if (error == CL_SUCCESS) {
             if (stream->mark)
                 clReleaseEvent(stream->mark);
             stream->mark = mark;
+            stream->seen = queued;
             error = clFlush(stream->queue);
-        } else {
-            ocl_stream_queued(stream);
         }
     }
     *out_state = CL_COMPLETE;
@@ -155,12 +155,22 @@ static void CL_CALLBACK wake(cl_event mark, cl_int state, void *waiter) {
     sem_post(waiter);
 }
 
+/* What was queued before is done then and needs no mark, unless another thread has set a later one.
+ * Who asks meanwhile finds work that has none yet. */
 static cl_int finish_queue(tn_stream_impl *stream) {
-    bool had_work = atomic_exchange(&stream->has_work, false);
+    uint32_t queued = atomic_load(&stream->queued);
     cl_int error = clFinish(stream->queue);
-    if (error != CL_SUCCESS && had_work)
-        ocl_stream_queued(stream);
-    return error;
+    if (error != CL_SUCCESS)
+        return error;
+    pthread_mutex_lock(&stream->lock);
+    if ((int32_t)(queued - stream->seen) > 0) {
+        stream->seen = queued;
+        if (stream->mark)
+            clReleaseEvent(stream->mark);
+        stream->mark = NULL;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return CL_SUCCESS;
 }
 
 /* Until what is queued now is done, whatever other threads queue meanwhile. clFinish of some

@@ -18,7 +18,7 @@ static void floats_of_16_bits_survive_a_round_trip(void **state) {
     const tn_dtype dtypes[] = {TN_F16, TN_BF16};
     for (int d = 0; d < 2; d++)
         for (uint32_t bits = 0; bits < 0x10000; bits++) {
-            uint16_t in = (uint16_t)bits, out;
+            uint64_t in = bits, out = 0;
             tc_number x = tc_load(dtypes[d], &in, 0);
             tc_store(dtypes[d], &out, 0, x);
             if (isnan(x.f))

@@ -12,6 +12,9 @@ typedef struct tc_arena {
 /* Zeroed memory for n elements, aligned for any type; NULL where there is none. n may be 0. */
 void *tc_arena_array(tc_arena *arena, uint64_t n, uint64_t size);
 
+/* The same for bytes that the caller writes all. */
+void *tc_arena_bytes(tc_arena *arena, uint64_t n);
+
 /* Frees everything; the arena can be used again. */
 void tc_arena_finish(tc_arena *arena);
 

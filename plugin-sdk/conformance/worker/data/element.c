@@ -1,6 +1,7 @@
 /* See element.h. */
 #include "plugin-sdk/conformance/worker/data/element.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,14 +31,6 @@ uint64_t tc_dtype_bytes(tn_dtype dtype) {
     return bytes[dtype];
 }
 
-bool tc_is_float(tn_dtype dtype) {
-    return TN_DTYPES_FLOAT & TN_DTYPE_BIT(dtype);
-}
-
-int tc_digits(tn_dtype dtype) {
-    return dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
-}
-
 static int lowest_exponent(tn_dtype dtype) {
     return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
 }
@@ -65,12 +58,25 @@ static tc_real power_of_two(int n) {
     return double_of((uint64_t)(n + 1023) << 52);
 }
 
+/* As frexp has it, of a number that is not 0, nor subnormal where long double is of 80 bits. */
+static int exponent_of(tc_real x) {
+#if LDBL_MANT_DIG == 64
+    uint16_t top;
+    memcpy(&top, (const char *)&x + 8, sizeof top);
+    return (top & 0x7fff) - 16382;
+#else
+    int exponent;
+    frexpl(x, &exponent);
+    return exponent;
+#endif
+}
+
 tc_real tc_spacing(tn_dtype dtype, tc_real x) {
     int exponent = lowest_exponent(dtype) + 1; /* as frexp counts */
     if (isinf(x) || fabsl(x) > tc_largest(dtype))
         exponent = 2 - lowest_exponent(dtype);
     else if (fabsl(x) >= tc_smallest_normal(dtype))
-        frexpl(x, &exponent);
+        exponent = exponent_of(x);
     return power_of_two(exponent - tc_digits(dtype));
 }
 
@@ -93,7 +99,7 @@ int64_t tc_int_min(tn_dtype dtype) {
 
 /* ---- the 16-bit floats, by their definition ---------------------------------------------- */
 
-static tc_real decode16(uint16_t h, int digits) {
+tc_real tc_decode16(uint16_t h, int digits) {
     int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
     int exponent = (h & 0x7fff) >> digits;
     uint64_t fraction = h & ((1u << digits) - 1);
@@ -117,7 +123,7 @@ static uint64_t odd_double(tc_real x) {
 
 /* Nearest even. Patterns of positive numbers are in order, so one that rounds up to the next power
  * of two, or to infinity, needs no care. */
-static uint16_t encode16(tc_real x, int digits) {
+uint16_t tc_encode16(tc_real x, int digits) {
     int lowest = 2 - (1 << (14 - digits)); /* exponent of the smallest normal number */
     uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
     uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -139,89 +145,18 @@ static uint16_t encode16(tc_real x, int digits) {
     return sign | (steps < infinity ? (uint16_t)steps : infinity);
 }
 
-/* ---- elements ---------------------------------------------------------------------------- */
-
-/* X(dtype, C's type, member of tc_number): what C reads and writes itself; of bool see tc_store. */
-#define PLAIN(X) \
-    X(TN_F32, float, f) \
-    X(TN_F64, double, f) \
-    X(TN_I8, int8_t, i) \
-    X(TN_I16, int16_t, i) \
-    X(TN_I32, int32_t, i) \
-    X(TN_I64, int64_t, i) \
-    X(TN_U8, uint8_t, i) \
-    X(TN_BOOL, uint8_t, i)
-
-tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
-    tc_number n = {0, 0};
-    switch (dtype) {
-#define LOAD(dtype_, type, member) \
-    case dtype_: \
-        n.member = ((const type *)data)[i]; \
-        break;
-        PLAIN(LOAD)
-    default:
-        n.f = decode16(((const uint16_t *)data)[i], dtype == TN_F16 ? 10 : 7);
-    }
-    return n;
-}
-
-/* A NaN with these bits of its significand, by which it need not be a quiet one. */
-static void store_nan(tn_dtype dtype, void *data, int64_t i, bool negative, uint64_t significand) {
+bool tc_store_nan(tn_dtype dtype, void *data, int64_t i, tc_number x) {
     int digits = tc_digits(dtype) - 1, width = 8 * (int)tc_dtype_bytes(dtype);
+    uint64_t significand = (uint64_t)x.i & ((UINT64_C(1) << digits) - 1);
     uint64_t bits = ((UINT64_C(1) << (width - 1 - digits)) - 1) << digits |
-                    (uint64_t)negative << (width - 1) | significand;
+                    (uint64_t)(signbit(x.f) != 0) << (width - 1) | significand;
+    if (!significand)
+        return false;
     if (dtype == TN_F64)
         ((uint64_t *)data)[i] = bits;
     else if (dtype == TN_F32)
         ((uint32_t *)data)[i] = (uint32_t)bits;
     else
         ((uint16_t *)data)[i] = (uint16_t)bits;
-}
-
-void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x) {
-    uint64_t significand = (uint64_t)x.i & ((UINT64_C(1) << (tc_digits(dtype) - 1)) - 1);
-    if (tc_is_float(dtype) && isnan(x.f) && significand) {
-        store_nan(dtype, data, i, signbit(x.f), significand);
-        return;
-    }
-    if (dtype == TN_BOOL)
-        x.i = x.i != 0;
-    switch (dtype) {
-#define STORE(dtype_, type, member) \
-    case dtype_: \
-        ((type *)data)[i] = (type)x.member; \
-        break;
-        PLAIN(STORE)
-    default:
-        ((uint16_t *)data)[i] = encode16(x.f, dtype == TN_F16 ? 10 : 7);
-    }
-}
-
-tc_number tc_round(tn_dtype dtype, tc_number x) {
-    uint64_t room;
-    tc_store(dtype, &room, 0, x);
-    return tc_load(dtype, &room, 0);
-}
-
-/* ---- random numbers ---------------------------------------------------------------------- */
-
-uint64_t tc_next(tc_random *r) {
-    uint64_t z = r->state += 0x9E3779B97F4A7C15;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-    z = (z ^ z >> 27) * 0x94D049BB133111EB;
-    return z ^ z >> 31;
-}
-
-uint64_t tc_below(tc_random *r, uint64_t n) {
-    return tc_next(r) % n; /* the bias of a modulus is no matter here */
-}
-
-int64_t tc_integer(tc_random *r, int64_t low, int64_t high) {
-    uint64_t n = (uint64_t)high - (uint64_t)low + 1;
-    return (int64_t)((uint64_t)low + (n ? tc_below(r, n) : tc_next(r)));
-}
-
-tc_real tc_uniform(tc_random *r, tc_real low, tc_real high) {
-    return low + (high - low) * (tc_real)(tc_next(r) >> 11) * 0x1p-53L;
+    return true;
 }

@@ -18,13 +18,25 @@ typedef struct tc_number {
     int64_t i;
 } tc_number;
 
+/* A copy without the bytes that fill it up, for which a processor would wait. */
+static inline void tc_put(tc_number *to, tc_number x) {
+    to->f = x.f;
+    to->i = x.i;
+}
+
 const char *tc_dtype_name(tn_dtype dtype);
 uint64_t tc_dtype_bytes(tn_dtype dtype);
-bool tc_is_float(tn_dtype dtype);
+
+/* What is inline here runs for each element of each case. */
+static inline bool tc_is_float(tn_dtype dtype) {
+    return TN_DTYPES_FLOAT & TN_DTYPE_BIT(dtype);
+}
 
 /* Of a floating dtype: bits of the significand, the leading one counted; the largest and the
  * smallest normal number. */
-int tc_digits(tn_dtype dtype);
+static inline int tc_digits(tn_dtype dtype) {
+    return dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
+}
 tc_real tc_largest(tn_dtype dtype);
 tc_real tc_smallest_normal(tn_dtype dtype);
 
@@ -43,23 +55,96 @@ int tc_exponents(tn_dtype dtype, int *out_lowest);
 int64_t tc_int_max(tn_dtype dtype);
 int64_t tc_int_min(tn_dtype dtype);
 
+/* ---- elements ---------------------------------------------------------------------------- */
+
+/* The 16-bit floats by their definition: f16 has 10 digits behind the leading one, bf16 7. To the
+ * nearest, ties to even. */
+tc_real tc_decode16(uint16_t h, int digits);
+uint16_t tc_encode16(tc_real x, int digits);
+
+/* Stores a NaN with the bits of x.i in its significand, by which it need not be a quiet one; false
+ * where these are none. */
+bool tc_store_nan(tn_dtype dtype, void *data, int64_t i, tc_number x);
+
+/* X(dtype, C's type, member of tc_number): what C reads and writes itself; of bool see tc_store. */
+#define TC_PLAIN_MAP(X) \
+    X(TN_F32, float, f) \
+    X(TN_F64, double, f) \
+    X(TN_I8, int8_t, i) \
+    X(TN_I16, int16_t, i) \
+    X(TN_I32, int32_t, i) \
+    X(TN_I64, int64_t, i) \
+    X(TN_U8, uint8_t, i) \
+    X(TN_BOOL, uint8_t, i)
+
 /* Element i of an array. */
-tc_number tc_load(tn_dtype dtype, const void *data, int64_t i);
+static inline tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
+    tc_number n = {0, 0};
+    switch (dtype) {
+#define TC_LOAD(dtype_, type, member) \
+    case dtype_: \
+        n.member = ((const type *)data)[i]; \
+        break;
+        TC_PLAIN_MAP(TC_LOAD)
+#undef TC_LOAD
+    default:
+        n.f = tc_decode16(((const uint16_t *)data)[i], dtype == TN_F16 ? 10 : 7);
+    }
+    return n;
+}
 
 /* Floating dtypes round x.f to nearest even, integers wrap x.i, bool is x.i != 0. */
-void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x);
+static inline void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x) {
+    if (tc_is_float(dtype) && x.i != 0 && x.f != x.f && tc_store_nan(dtype, data, i, x))
+        return;
+    if (dtype == TN_BOOL)
+        x.i = x.i != 0;
+    switch (dtype) {
+#define TC_STORE(dtype_, type, member) \
+    case dtype_: \
+        ((type *)data)[i] = (type)x.member; \
+        break;
+        TC_PLAIN_MAP(TC_STORE)
+#undef TC_STORE
+    default:
+        ((uint16_t *)data)[i] = tc_encode16(x.f, dtype == TN_F16 ? 10 : 7);
+    }
+}
 
 /* What tc_load gives after tc_store. */
-tc_number tc_round(tn_dtype dtype, tc_number x);
+static inline tc_number tc_round(tn_dtype dtype, tc_number x) {
+    uint64_t room;
+    tc_store(dtype, &room, 0, x);
+    return tc_load(dtype, &room, 0);
+}
+
+/* ---- random numbers ---------------------------------------------------------------------- */
 
 /* A stream of random numbers that follows from its seed (splitmix64, S. Vigna). */
 typedef struct tc_random {
     uint64_t state;
 } tc_random;
 
-uint64_t tc_next(tc_random *r);
-uint64_t tc_below(tc_random *r, uint64_t n);                 /* [0, n), n > 0 */
-int64_t tc_integer(tc_random *r, int64_t low, int64_t high); /* both included */
-tc_real tc_uniform(tc_random *r, tc_real low, tc_real high);
+static inline uint64_t tc_next(tc_random *r) {
+    uint64_t z = r->state += 0x9E3779B97F4A7C15;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+    z = (z ^ z >> 27) * 0x94D049BB133111EB;
+    return z ^ z >> 31;
+}
+
+/* [0, n), n > 0; the bias of a modulus is no matter here. */
+static inline uint64_t tc_below(tc_random *r, uint64_t n) {
+    return tc_next(r) % n;
+}
+
+/* Both included. */
+static inline int64_t tc_integer(tc_random *r, int64_t low, int64_t high) {
+    uint64_t n = (uint64_t)high - (uint64_t)low + 1;
+    return (int64_t)((uint64_t)low + (n ? tc_below(r, n) : tc_next(r)));
+}
+
+static inline tc_real tc_uniform(tc_random *r, tc_real low, tc_real high) {
+    return low + (high - low) * (tc_real)(tc_next(r) >> 11) * 0x1p-53L;
+}
 
 #endif

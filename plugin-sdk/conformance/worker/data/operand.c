@@ -12,24 +12,36 @@ int64_t tc_place(const tc_shape *s, int64_t i) {
     return at;
 }
 
-tc_walk tc_walk_start(const tc_shape *s) {
-    return (tc_walk){.shape = s, .place = s->offset};
+tc_runs tc_runs_start(const tc_shape *s) {
+    tc_runs r = {.shape = s, .rank = s->rank, .place = s->offset, .n = 1, .stride = 1};
+    for (; r.rank > 0; r.rank--) {
+        int64_t size = s->sizes[r.rank - 1], stride = s->strides[r.rank - 1];
+        if (size == 1)
+            continue;
+        if (r.n == 1)
+            r.stride = stride;
+        else if (stride != r.n * r.stride)
+            break;
+        r.n *= size;
+    }
+    return r;
 }
 
-void tc_walk_on(tc_walk *w) {
-    const tc_shape *s = w->shape;
-    for (int32_t d = s->rank - 1; d >= 0; d--) {
-        w->place += s->strides[d];
-        if (++w->index[d] < s->sizes[d])
+void tc_runs_on(tc_runs *r) {
+    const tc_shape *s = r->shape;
+    r->first += r->n;
+    for (int32_t d = r->rank - 1; d >= 0; d--) {
+        r->place += s->strides[d];
+        if (++r->index[d] < s->sizes[d])
             return;
-        w->place -= s->sizes[d] * s->strides[d];
-        w->index[d] = 0;
+        r->place -= s->sizes[d] * s->strides[d];
+        r->index[d] = 0;
     }
 }
 
 bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
     o->bytes = (uint64_t)o->shape.extent * tc_dtype_bytes(o->dtype) + TC_GUARD;
-    o->image = tc_arena_array(arena, o->bytes, 1);
+    o->image = tc_arena_bytes(arena, o->bytes);
     if (!o->image)
         return false;
     tc_random r = {seed};
@@ -48,19 +60,37 @@ bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, u
 }
 
 void tc_operand_settle(tc_operand *o) {
-    tc_walk w = tc_walk_start(&o->shape);
-    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
-        tc_store(o->dtype, o->image, w.place, o->values[i]);
-    w = tc_walk_start(&o->shape);
-    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
-        o->values[i] = tc_load(o->dtype, o->image, w.place);
+    const tc_shape *s = &o->shape;
+    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+        for (int64_t k = 0; k < r.n; k++)
+            tc_store(o->dtype, o->image, r.place + k * r.stride, o->values[r.first + k]);
+    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+        for (int64_t k = 0; k < r.n; k++)
+            tc_put(&o->values[r.first + k],
+                   tc_load(o->dtype, o->image, r.place + k * r.stride));
+}
+
+static void gather(void *out, const void *in, int64_t n, int64_t stride, uint64_t size) {
+#define GATHER(size) \
+    for (int64_t k = 0; k < n; k++) \
+        memcpy((char *)out + k * (size), (const char *)in + k * stride * (size), size)
+    if (size == 1)
+        GATHER(1);
+    else if (size == 2)
+        GATHER(2);
+    else if (size == 4)
+        GATHER(4);
+    else
+        GATHER(8);
+#undef GATHER
 }
 
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out) {
+    const tc_shape *s = &o->shape;
     uint64_t size = tc_dtype_bytes(o->dtype);
-    tc_walk w = tc_walk_start(&o->shape);
-    for (int64_t i = 0; i < o->shape.numel; i++, tc_walk_on(&w))
-        memcpy((char *)out + (uint64_t)i * size, image + (uint64_t)w.place * size, size);
+    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+        gather((char *)out + (uint64_t)r.first * size, image + (uint64_t)r.place * size, r.n,
+               r.stride, size);
 }
 
 tc_shape tc_dense(int32_t rank, const int64_t *sizes) {

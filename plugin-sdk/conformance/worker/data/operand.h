@@ -37,14 +37,20 @@ void tc_operand_settle(tc_operand *o);
 /* Where row-major element i lies, in elements from the allocation's start. */
 int64_t tc_place(const tc_shape *s, int64_t i);
 
-/* The places of elements 0, 1, 2 and so on, without the divisions of tc_place. */
-typedef struct tc_walk {
+/* The places of all elements in row-major order, in runs of equal distances:
+ *
+ *     for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+ *         for (int64_t k = 0; k < r.n; k++)
+ *             element r.first + k lies at r.place + k * r.stride
+ */
+typedef struct tc_runs {
     const tc_shape *shape;
-    int64_t place; /* of the present element */
+    int32_t rank;                    /* of what goes from run to run */
+    int64_t first, place, n, stride; /* of the present run */
     int64_t index[TC_MAX_RANK];
-} tc_walk;
-tc_walk tc_walk_start(const tc_shape *s);
-void tc_walk_on(tc_walk *w);
+} tc_runs;
+tc_runs tc_runs_start(const tc_shape *s);
+void tc_runs_on(tc_runs *r);
 
 /* The elements' bytes in row-major order, taken from an image. */
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out);

@@ -21,9 +21,9 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
 static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **out) {
     uint64_t size = tc_dtype_bytes(o->dtype);
     *out = tc_arena_array(arena, o->bytes, 1);
-    tc_walk w = tc_walk_start(&o->shape);
-    for (int64_t i = 0; *out && i < o->shape.numel; i++, tc_walk_on(&w))
-        memset(*out + (uint64_t)w.place * size, 1, size);
+    for (tc_runs r = tc_runs_start(&o->shape); *out && r.first < o->shape.numel; tc_runs_on(&r))
+        for (int64_t k = 0; k < r.n; k++)
+            memset(*out + (uint64_t)(r.place + k * r.stride) * size, 1, size);
     return *out != NULL;
 }
 

@@ -150,7 +150,7 @@ static bool takes_dtypes(const tc_subject *s, const tc_invocation *call, const t
 }
 
 static bool is_offered(const tc_subject *s, const tc_invocation *call, const tn_kernel *kernel) {
-    return strcmp(kernel->op, call->record->op) == 0 && kernel->schema_hash == call->record->hash &&
+    return kernel->schema_hash == call->record->hash && strcmp(kernel->op, call->record->op) == 0 &&
            takes_dtypes(s, call, kernel) &&
            (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
 }

@@ -351,7 +351,7 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
         int64_t terms = call->record->family->terms(call);
         for (int64_t i = 0; i < o->shape.numel; i++)
-            o->values[i] = element(call, a, i, terms, r);
+            tc_put(&o->values[i], element(call, a, i, terms, r));
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
             cancel(o, r);
         bool specials =
@@ -476,14 +476,18 @@ bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char 
 }
 
 bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
-    enum { FILLINGS = 32, LARGE = 5000 };
+    enum { FILLINGS = 32, LARGE = 5000, MOST = 400000 /* elements of all fillings */ };
     if (!fill_first(call, surroundings, why))
         return false;
-    for (uint64_t k = 0; k < FILLINGS; k++) {
-        if (k > 0)
+    int64_t filled = 0;
+    for (uint64_t k = 0; k < FILLINGS && filled < MOST; k++) {
+        if (k > 0) {
             fill_args(call, k);
-        forget_outputs(call);
+            forget_outputs(call);
+        }
         call->record->reference(call);
+        for (uint32_t a = 0; a < call->record->n_args; a++)
+            filled += call->args[a].tensor.shape.numel;
         tc_verdict trust = {.status = TC_PASS};
         tc_check_conclusive(call, 0, &trust);
         if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > LARGE)

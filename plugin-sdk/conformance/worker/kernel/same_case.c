@@ -29,7 +29,7 @@ static bool run_call(tc_subject *s, tc_invocation *call, tc_result *result, tc_v
 }
 
 static void *elements(tc_arena *arena, const tc_operand *o, const unsigned char *image) {
-    void *bytes = tc_arena_array(arena, (uint64_t)o->shape.numel, tc_dtype_bytes(o->dtype));
+    void *bytes = tc_arena_bytes(arena, (uint64_t)o->shape.numel * tc_dtype_bytes(o->dtype));
     if (bytes)
         tc_gather_elements(o, image, bytes);
     return bytes;
@@ -39,6 +39,9 @@ static void *elements(tc_arena *arena, const tc_operand *o, const unsigned char 
 static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, const tc_operand *b,
                       const void *b_bytes, int64_t *out_at) {
     uint64_t size = tc_dtype_bytes(a->dtype);
+    if (memcmp((const char *)a_bytes + (uint64_t)first * size, b_bytes,
+               (uint64_t)b->shape.numel * size) == 0)
+        return true;
     for (int64_t i = 0; i < b->shape.numel; i++) {
         if (memcmp((const char *)a_bytes + (uint64_t)(first + i) * size,
                    (const char *)b_bytes + (uint64_t)i * size, size) == 0)
@@ -295,14 +298,20 @@ static bool order_free(const tc_invocation *call) {
            (f == &tc_family_index && !call->record->adds) || !tc_is_float(call->types[0]);
 }
 
-/* Small, as it is called some dozens of times; follows from the line alone. */
-static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
-    enum { LEAST = 12, MOST = 600, MOST_EXHAUSTIVE = 1500 };
-    bool all = r->set == TC_EXHAUSTIVE;
+/* Elements of the largest tensor. */
+static int64_t largest(const tc_invocation *call) {
     int64_t most = call->outs[0].tensor.shape.numel;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->args[a].tensor.shape.numel > most)
             most = call->args[a].tensor.shape.numel;
+    return most;
+}
+
+/* Small, as it is called some dozens of times; follows from the line alone. */
+static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
+    enum { LEAST = 12, MOST = 600, MOST_EXHAUSTIVE = 1500 };
+    bool all = r->set == TC_EXHAUSTIVE;
+    int64_t most = largest(call);
     return r->set != TC_SMOKE && most >= LEAST && most <= (all ? MOST_EXHAUSTIVE : MOST) &&
            n / 64 % (all ? 4 : 8) == 0 && call->data == TC_DATA_RANDOM;
 }
@@ -326,14 +335,12 @@ static void choose(tc_sink *sink, const char *line) {
         emit(r, line, "again");
     if (exact && can_cut(&call) && n % 2 == 0)
         emit(r, line, "slices");
-    bool large =
-        call.outs[0].tensor.shape.numel > LARGE ||
-        (call.record->args[0].kind == TC_ARG_TENSOR && call.args[0].tensor.shape.numel > LARGE);
+    bool large = largest(&call) > LARGE;
     if (n % 20 == 0 && call.in_place < 0 && !large)
         emit(r, line, "threads");
     if (n % 20 == 10 && call.in_place < 0 && !large)
         emit(r, line, "streams");
-    if (large && n % 3 != 0)
+    if (large && (n % 3 == 0 || r->set == TC_EXHAUSTIVE))
         emit(r, line, "host-threads");
 }
 

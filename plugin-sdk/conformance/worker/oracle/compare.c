@@ -16,28 +16,32 @@ static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t
     return e->error[i] + own + (exact ? 0 : e->rounding[i]);
 }
 
+static void bounds(tn_dtype dtype, tc_real value, tc_real slack, tc_real *out_low,
+                   tc_real *out_high) {
+    bool none = isinf(slack);
+    *out_low = none ? -INFINITY : tc_round(dtype, (tc_number){value - slack, 0}).f;
+    *out_high = none ? INFINITY : tc_round(dtype, (tc_number){value + slack, 0}).f;
+}
+
 void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,
                tc_real *out_high) {
     const tc_expected *e = &call->outs[k];
-    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
-    *out_low =
-        isinf(slack) ? -INFINITY : tc_round(e->tensor.dtype, (tc_number){value - slack, 0}).f;
-    *out_high =
-        isinf(slack) ? INFINITY : tc_round(e->tensor.dtype, (tc_number){value + slack, 0}).f;
+    bounds(e->tensor.dtype, e->tensor.values[i].f, slack_of(call, e, i), out_low, out_high);
 }
 
-static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got,
-                          uint64_t flushes) {
+static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real slack,
+                          tc_real got, uint64_t flushes) {
     tn_dtype dtype = e->tensor.dtype;
-    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    tc_real value = e->tensor.values[i].f, low, high;
     if (isinf(slack))
         return true; /* unspecified */
     if (isnan(value) || isnan(got))
         return isnan(value) && isnan(got);
     if (got == value && value != 0)
         return true; /* also where the bound of an infinity is no number */
-    tc_real low, high;
-    tc_bounds(call, (uint32_t)(e - call->outs), i, &low, &high);
+    if (got != 0 && fabsl(got - value) <= slack)
+        return true; /* rounding the bounds leaves it between them */
+    bounds(dtype, value, slack, &low, &high);
     if (got == 0 && low == 0 && high == 0 && value == 0 && call->record->zero_signed)
         return signbit(got) == signbit(value);
     if (got >= low && got <= high)
@@ -46,13 +50,17 @@ static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64
            fabsl(value) - slack <= tc_smallest_normal(dtype);
 }
 
+static bool accepts_int(const tc_expected *e, int64_t i, int64_t got) {
+    if (e->tensor.dtype == TN_BOOL && got > 1) /* a byte that is no truth value */
+        return false;
+    return isinf(e->error[i]) || got == tc_round(e->tensor.dtype, e->tensor.values[i]).i;
+}
+
 bool tc_accepts(const tc_invocation *call, uint32_t k, int64_t i, tc_number got, uint64_t flushes) {
     const tc_expected *e = &call->outs[k];
-    if (tc_is_float(e->tensor.dtype))
-        return accepts_float(call, e, i, got.f, flushes);
-    if (e->tensor.dtype == TN_BOOL && got.i > 1) /* a byte that is no truth value */
-        return false;
-    return isinf(e->error[i]) || got.i == tc_round(e->tensor.dtype, e->tensor.values[i]).i;
+    return tc_is_float(e->tensor.dtype)
+               ? accepts_float(call, e, i, slack_of(call, e, i), got.f, flushes)
+               : accepts_int(e, i, got.i);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -99,41 +107,56 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
 /* ---- comparison -------------------------------------------------------------------------- */
 
 /* The error as a share of slack and half a spacing; signed. */
-static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got) {
-    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
-    if (!isfinite(value) || !isfinite(got) || !isfinite(slack))
+static tc_real share_of(const tc_expected *e, int64_t i, tc_real slack, tc_real got) {
+    tc_real value = e->tensor.values[i].f;
+    if (got == value || !isfinite(value) || !isfinite(got) || !isfinite(slack))
         return 0;
     return (got - value) / (slack + tc_spacing(e->tensor.dtype, value) / 2);
+}
+
+typedef struct comparison {
+    int64_t first, n_wrong;
+    tc_real sum, most; /* of the shares; the largest, at `worst` */
+    int64_t worst;
+} comparison;
+
+static void compare_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got,
+                          uint64_t flushes, comparison *c) {
+    tc_real slack = slack_of(call, e, i), share = share_of(e, i, slack, got);
+    if (!accepts_float(call, e, i, slack, got, flushes) && c->n_wrong++ == 0)
+        c->first = i;
+    c->sum += share;
+    if (fabsl(share) > c->most) {
+        c->most = fabsl(share);
+        c->worst = i;
+    }
 }
 
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out) {
     const tc_expected *e = &call->outs[k];
+    const tc_shape *s = &e->tensor.shape;
     tn_dtype dtype = e->tensor.dtype;
-    int64_t first = -1, n_wrong = 0;
-    tc_real sum = 0;
-    tc_walk w = tc_walk_start(&e->tensor.shape);
-    for (int64_t i = 0; i < e->tensor.shape.numel; i++, tc_walk_on(&w)) {
-        tc_number got = tc_load(dtype, image, w.place);
-        if (!tc_accepts(call, k, i, got, flushes)) {
-            n_wrong++;
-            first = first < 0 ? i : first;
+    bool is_float = tc_is_float(dtype);
+    comparison c = {.most = -1};
+    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+        for (int64_t j = 0; j < r.n; j++) {
+            int64_t i = r.first + j;
+            tc_number got = tc_load(dtype, image, r.place + j * r.stride);
+            if (is_float)
+                compare_float(call, e, i, got.f, flushes, &c);
+            else if (!accepts_int(e, i, got.i) && c.n_wrong++ == 0)
+                c.first = i;
         }
-        if (!tc_is_float(dtype))
-            continue;
-        tc_real share = share_of(call, e, i, got.f);
-        sum += share;
-        if (!out->measured || fabsl(share) > out->share) {
-            out->share = (double)fabsl(share);
-            out->worst = i;
-        }
-        out->measured = true;
+    if (is_float && (!out->measured || c.most > out->share)) {
+        out->share = (double)c.most;
+        out->worst = c.worst;
     }
+    out->measured |= is_float;
     if (out->measured && k == 0)
-        out->bias = (double)(sum / (tc_real)e->tensor.shape.numel);
-    if (first >= 0)
-        fail_at(call, k, first, tc_load(dtype, image, tc_place(&e->tensor.shape, first)), n_wrong,
-                out);
+        out->bias = (double)(c.sum / (tc_real)s->numel);
+    if (c.n_wrong)
+        fail_at(call, k, c.first, tc_load(dtype, image, tc_place(s, c.first)), c.n_wrong, out);
 }
 
 /* ---- distrust ---------------------------------------------------------------------------- */

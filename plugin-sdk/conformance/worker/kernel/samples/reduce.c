@@ -42,14 +42,14 @@ static tc_number factor(tn_dtype dtype, tc_data data, int64_t n, tc_random *r) {
     tc_real sign = tc_below(r, 2) ? 1 : -1;
     if (data == TC_DATA_EXACT)
         return (tc_number){tc_below(r, (uint64_t)n) < 4 ? 2 * sign : sign, 0};
-    return (tc_number){sign * powl(2, tc_uniform(r, -4, 4) / sqrtl((tc_real)n)), 0};
+    return (tc_number){sign * exp2((double)tc_uniform(r, -4, 4) / sqrt((double)n)), 0};
 }
 
 /* Integers whose largest (smallest) of n is as likely to be any number of the dtype. */
 static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r) {
     tc_real span =
         dtype == TN_I64 ? 0x1p40L : (tc_real)tc_int_max(dtype) - (tc_real)tc_int_min(dtype);
-    int64_t x = (int64_t)(span * powl(tc_uniform(r, 0, 1), (tc_real)n));
+    int64_t x = (int64_t)(span * pow((double)tc_uniform(r, 0, 1), (double)n));
     return (tc_number){0, largest ? tc_int_min(dtype) + x : tc_int_max(dtype) - x};
 }
 

@@ -9,11 +9,19 @@ typedef struct scene {
     const tc_number *query, *key, *value;
     const tc_value *mask;
     bool causal;
+    bool finite; /* all that is summed up with weights */
     tc_real scale, u;
     tc_real narrow; /* of a weight that is rounded to T, relative */
     tc_real tiny;   /* the same of the least numbers */
     tc_real ulps;
 } scene;
+
+static bool is_finite(const tc_operand *o) {
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        if (!isfinite(o->values[i].f))
+            return false;
+    return true;
+}
 
 static scene scene_of(const tc_invocation *call, int query, int mask, int causal, int scale) {
     const tc_shape *q = &call->args[query].tensor.shape, *k = &call->args[query + 1].tensor.shape;
@@ -32,6 +40,8 @@ static scene scene_of(const tc_invocation *call, int query, int mask, int causal
         .value = tc_in(call, query + 2),
         .mask = &call->args[mask],
         .causal = call->args[causal].boolean,
+        .finite = is_finite(&call->args[query].tensor) && is_finite(&call->args[query + 1].tensor) &&
+                  is_finite(&call->args[query + 2].tensor),
         .scale = (tc_real)call->args[scale].f,
         .u = tc_u(call),
         .narrow = half ? tc_spacing(dtype, 1) / 2 : 0,
@@ -121,14 +131,19 @@ static void soften(const scene *c, int64_t b, int64_t h, int64_t i, row *r) {
     r->logsumexp_off = spread + c->u * (2 * fabsl(most) + (2 * c->ulps + 2) * (1 + logl(sum)));
 }
 
-/* Adds weight * x to a sum. What a weight of 0 multiplies need not count; where that is a slope, which
- * may then be NaN, it is off by infinity. */
-static void add(tc_expected *e, int64_t at, tc_real weight, tc_real off, tc_real x) {
-    e->tensor.values[at].f += weight * x;
-    if (weight == 0 && !(isfinite(x) && isfinite(off)))
-        e->error[at] = INFINITY;
-    else if (isfinite(x) && isfinite(off))
-        e->rounding[at] += off * fabsl(x);
+/* Adds weight * x to sums, from `at` on, for each of n x. What a weight of 0 multiplies need not count;
+ * where that is a slope, which may then be NaN, it is off by infinity. */
+static void add(tc_expected *e, int64_t at, tc_real weight, tc_real off, const tc_number *x,
+                int64_t n) {
+    bool known = isfinite(off);
+    for (int64_t k = 0; k < n; k++) {
+        tc_real y = x[k].f;
+        e->tensor.values[at + k].f += weight * y;
+        if (known && isfinite(y))
+            e->rounding[at + k] += off * fabsl(y);
+        else if (weight == 0)
+            e->error[at + k] = INFINITY;
+    }
 }
 
 void tc_reference_flash_attention(tc_invocation *call) {
@@ -140,12 +155,14 @@ void tc_reference_flash_attention(tc_invocation *call) {
         soften(&c, b, h, i, &r);
         tc_out(call, 1)[at].f = r.logsumexp;
         call->outs[1].rounding[at] = isfinite(r.logsumexp) ? r.logsumexp_off : 0;
-        for (int64_t j = 0; j < c.s; j++)
-            for (int64_t k = 0; k < c.v; k++)
-                add(&call->outs[0], at * c.v + k, r.weight[j],
-                    r.weight[j] * (r.off[j] + c.u * (tc_real)(c.s + 4)) +
-                        (r.weight[j] > 0 ? c.tiny : 0),
-                    c.value[key_at(&c, b, h, j) * c.v + k].f);
+        for (int64_t j = 0; j < c.s; j++) {
+            if (r.weight[j] == 0 && c.finite)
+                continue;
+            add(&call->outs[0], at * c.v, r.weight[j],
+                r.weight[j] * (r.off[j] + c.u * (tc_real)(c.s + 4)) +
+                    (r.weight[j] > 0 ? c.tiny : 0),
+                c.value + key_at(&c, b, h, j) * c.v, c.v);
+        }
     }
 }
 
@@ -185,6 +202,9 @@ void tc_reference_flash_attention_backward(tc_invocation *call) {
     const tc_number *grads = tc_in(call, TN_ARG_flash_attention_backward_grad_output);
     const tc_number *output = tc_in(call, TN_ARG_flash_attention_backward_output);
     const tc_number *sums = tc_in(call, TN_ARG_flash_attention_backward_logsumexp);
+    c.finite = c.finite &&
+               is_finite(&call->args[TN_ARG_flash_attention_backward_grad_output].tensor) &&
+               is_finite(&call->args[TN_ARG_flash_attention_backward_output].tensor);
     int64_t queries = c.l * (c.h / c.g); /* of a key, in all heads that share it */
     tc_real by_key = c.u * (tc_real)(c.s + 6), by_query = c.u * (tc_real)(queries + 6);
     for (int64_t at = 0; at < c.b * c.h * c.l; at++) {
@@ -193,18 +213,16 @@ void tc_reference_flash_attention_backward(tc_invocation *call) {
         about mean, weight, slope;
         mean.x = row_product(&c, grad, output + at * c.v, c.v, &mean.off);
         for (int64_t j = 0; j < c.s; j++) {
+            if (c.causal && j > i && c.finite) /* gives nothing */
+                break;
             int64_t key = key_at(&c, b, h, j);
             pair(&c, b, h, i, j, sums[at].f, grad, mean, &weight, &slope);
             tc_real size = fabsl(c.scale), x = c.scale * slope.x;
-            for (int64_t k = 0; k < c.e; k++) {
-                add(&call->outs[0], at * c.e + k, x, size * (slope.off + by_key * fabsl(slope.x)),
-                    c.key[key * c.e + k].f);
-                add(&call->outs[1], key * c.e + k, x,
-                    size * (slope.off + by_query * fabsl(slope.x)), c.query[at * c.e + k].f);
-            }
-            for (int64_t k = 0; k < c.v; k++)
-                add(&call->outs[2], key * c.v + k, weight.x, weight.off + by_query * weight.x,
-                    grad[k].f);
+            add(&call->outs[0], at * c.e, x, size * (slope.off + by_key * fabsl(slope.x)),
+                c.key + key * c.e, c.e);
+            add(&call->outs[1], key * c.e, x, size * (slope.off + by_query * fabsl(slope.x)),
+                c.query + at * c.e, c.e);
+            add(&call->outs[2], key * c.v, weight.x, weight.off + by_query * weight.x, grad, c.v);
         }
     }
 }

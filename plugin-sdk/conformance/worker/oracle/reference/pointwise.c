@@ -4,12 +4,21 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_TENSORS = 5 };
+
+/* What follows from AdamW's learning rate, decay and step, and how far off it may be. */
+typedef struct adamw_factors {
+    tc_real shrink, size, root, error;
+} adamw_factors;
+
 /* One element of a call. */
 typedef struct point {
     const tc_invocation *call;
-    tc_number x[5]; /* of the tensors of its sizes, in the schema's order */
+    tc_number x[MOST_TENSORS]; /* of the tensors of its sizes, in the schema's order */
     tc_number r[TC_MAX_OUTS];
     tc_real error[TC_MAX_OUTS], rounding[TC_MAX_OUTS];
+    adamw_factors factors; /* the same for all elements: found out at the first */
+    bool is_known;
 } point;
 
 static void each(tc_invocation *call, void (*f)(point *p)) {
@@ -17,17 +26,24 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
     tn_dtype dtype = call->outs[0].tensor.dtype;
     bool converts = record->n_types == 2 && record->out_types[0] != record->arg_types[0];
     bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && !converts;
+    const tc_number *in[MOST_TENSORS];
+    point p = {.call = call};
+    int n = 0;
+    for (uint32_t a = 0; a < record->n_args; a++)
+        if (record->args[a].kind == TC_ARG_TENSOR &&
+            call->args[a].tensor.shape.numel == call->outs[0].tensor.shape.numel)
+            in[n++] = call->args[a].tensor.values;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
-        point p = {.call = call};
-        int n = 0;
-        for (uint32_t a = 0; a < record->n_args; a++)
-            if (record->args[a].kind == TC_ARG_TENSOR &&
-                call->args[a].tensor.shape.numel == call->outs[0].tensor.shape.numel)
-                p.x[n++] = call->args[a].tensor.values[i];
+        for (int a = 0; a < n; a++)
+            tc_put(&p.x[a], in[a][i]);
+        for (uint32_t k = 0; k < record->n_outs; k++) {
+            tc_put(&p.r[k], (tc_number){0, 0});
+            p.error[k] = p.rounding[k] = 0;
+        }
         f(&p);
         for (uint32_t k = 0; k < record->n_outs; k++) {
             tc_real r = p.r[k].f;
-            call->outs[k].tensor.values[i] = p.r[k];
+            tc_put(&call->outs[k].tensor.values[i], p.r[k]);
             call->outs[k].error[i] = p.error[k];
             call->outs[k].rounding[i] = p.rounding[k];
             if (isfinite(r) && record->ulps > 0)
@@ -375,12 +391,7 @@ static tc_real correction_error(tc_real beta, tc_real steps) {
     return 3 * 0x1p-53L * power / (1 - power);
 }
 
-/* What follows from learning rate, decay and step, and how far off it may be. */
-typedef struct adamw_factors {
-    tc_real shrink, size, root, error;
-} adamw_factors;
-
-static adamw_factors factors_now(const tc_invocation *call) {
+static adamw_factors factors_of(const tc_invocation *call) {
 #define NUMBER(name) call->args[TN_ARG_fused_adamw_##name]
     tc_real lr = NUMBER(lr).f, steps = (tc_real)NUMBER(step).i;
     tc_real b1 = NUMBER(beta1).f, b2 = NUMBER(beta2).f;
@@ -390,15 +401,22 @@ static adamw_factors factors_now(const tc_invocation *call) {
 #undef NUMBER
 }
 
-static adamw_factors factors_from(const tc_invocation *call) {
-    const tc_number *f = call->args[TN_ARG_fused_adamw_from_factors].tensor.values;
+static adamw_factors factors_now(point *p) {
+    if (!p->is_known)
+        p->factors = factors_of(p->call);
+    p->is_known = true;
+    return p->factors;
+}
+
+static adamw_factors factors_from(point *p) {
+    const tc_number *f = p->call->args[TN_ARG_fused_adamw_from_factors].tensor.values;
     return (adamw_factors){f[0].f, f[1].f, f[2].f, 0};
 }
 
 #define ADAMW(op, factors) \
     POINTWISE(op) { \
         NAMES; \
-        adamw_factors f = factors(p->call); \
+        adamw_factors f = factors(p); \
         tc_real b1 = ATTRIBUTE(op, beta1)->f, b2 = ATTRIBUTE(op, beta2)->f; \
         tc_real g = ATTRIBUTE(op, maximize)->boolean ? -b : b; \
         tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g; \
