@@ -3,6 +3,7 @@
 #include "plugin-sdk/conformance/worker/contract/open_devices.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,7 @@ typedef struct waiter {
     tn_memory spare; /* nobody uses it; some wait for the whole device before they free */
     int way;
     tn_status status;
+    double back; /* when the wait was over */
 } waiter;
 
 static void *wait_for_it(void *context) {
@@ -41,6 +43,7 @@ static void *wait_for_it(void *context) {
     else
         w->status = w->s->memory->copy_to_host(w->s->device, w->stream, bytes, 0, w->b.memory, 0,
                                                sizeof bytes);
+    w->back = tc_now();
     return NULL;
 }
 
@@ -104,6 +107,94 @@ static void questions(tc_contract *k) {
             if (always_waits(k, &w, &work, what))
                 TC_BROKEN(k, broken[what], "%s blocks as long as another thread is in %s",
                           asks[what], waits[w.way]);
+}
+
+/* ---- answers while another thread waits -------------------------------------------------- */
+
+enum { SAYS_EVENT, SAYS_STREAM, SAYS_EVENT_WAIT, SAYS_STREAM_WAIT, N_SAYS };
+
+typedef struct holder {
+    waiter *w;
+    tc_work *work;
+    double seconds;
+    bool queued; /* the work is */
+    sem_t begun;
+} holder;
+
+static bool queue_work(holder *h) {
+    waiter *w = h->w;
+    h->queued =
+        tc_work_hold(w->k, h->work, w->stream, h->seconds) &&
+        tc_must(w->k, TNP_EVENT_RECORD, w->s->ops->events->record(w->event, w->stream), "record");
+    return h->queued;
+}
+
+static void *queue_and_wait(void *context) {
+    holder *h = context;
+    if (h->queued || queue_work(h)) {
+        sem_post(&h->begun);
+        wait_for_it(h->w);
+    } else {
+        sem_post(&h->begun);
+    }
+    return NULL;
+}
+
+static tn_status say(const waiter *w, int what) {
+    const tn_device_ops *ops = w->s->ops;
+    return what == SAYS_EVENT        ? ops->events->query(w->event)
+           : what == SAYS_STREAM     ? ops->streams->query(w->stream)
+           : what == SAYS_EVENT_WAIT ? ops->events->synchronize(w->event)
+                                     : ops->streams->synchronize(w->stream);
+}
+
+/* Does the call say that the work is done, long before another thread's wait for it is over? Each
+ * time: a machine may be slow to wake the thread. */
+static bool speaks_early(holder *h, bool waiter_queues, int what) {
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        h->seconds = 0.06 * (1 << i);
+        h->queued = false;
+        if (!waiter_queues && !queue_work(h))
+            return false;
+        if (pthread_create(&thread, NULL, queue_and_wait, h) != 0)
+            return TC_CASE_ERROR(h->w->k->out, "a thread cannot be started");
+        sem_wait(&h->begun);
+        sleep_for(h->seconds / 4);
+        tn_status status = h->queued ? say(h->w, what) : TN_NOT_READY;
+        double said = tc_now();
+        pthread_join(thread, NULL);
+        if (!h->queued ||
+            !tc_must(h->w->k, TNP_THREADS_CONCURRENT, h->w->status, "a wait of another thread") ||
+            status != TN_OK || h->w->back - said < h->seconds / 4)
+            return false;
+    }
+    return true;
+}
+
+static void answers(tc_contract *k) {
+    static const char *const waits[] = {"synchronize of the stream", "synchronize of an event",
+                                        "a read"};
+    static const char *const says[N_SAYS] = {"query of an event", "query of a stream",
+                                             "synchronize of an event", "synchronize of a stream"};
+    static const tn_requirement broken[N_SAYS] = {TNP_EVENT_QUERY, TNP_STREAM_QUERY,
+                                                  TNP_EVENT_SYNCHRONIZE, TNP_STREAM_SYNCHRONIZE};
+    tc_work work;
+    waiter w = {.k = k, .s = k->subject};
+    holder h = {.w = &w, .work = &work};
+    bool waiter_queues = strcmp(tc_contract_word(k, "queues"), "waiter") == 0;
+    if (!tc_has_streams(k) || !tc_work_create(k, w.s, &work) ||
+        !tc_stream_create(k, w.s, 0, &w.stream) || !tc_event_create(k, w.s, 0, &w.event) ||
+        !tc_buffer_create(k, w.s, TN_SPACE_DEVICE, 1000, &w.b))
+        return;
+    sem_init(&h.begun, 0, 0);
+    for (w.way = WAIT_STREAM; w.way <= WAIT_READ; w.way++)
+        for (int what = 0; what < N_SAYS && !tc_failed(k); what++)
+            if (speaks_early(&h, waiter_queues, what))
+                TC_BROKEN(k, broken[what],
+                          "%s says that work is done for which another thread still waits in %s",
+                          says[what], waits[w.way]);
+    sem_destroy(&h.begun);
 }
 
 /* ---- a wait while another thread queues -------------------------------------------------- */
@@ -271,8 +362,10 @@ static void peers(tc_contract *k) {
 }
 
 const tc_contract_row tc_concurrent_rows[] = {
-    {"thread-questions", "", TC_SMOKE, questions},
+    {"thread-answers", "queues=waiter", TC_SMOKE, answers},
+    {"thread-answers", "queues=asker", TC_SMOKE, answers},
     {"thread-feeds", "", TC_STANDARD, feeds},
+    {"thread-questions", "", TC_SMOKE, questions},
     {"transfer-parallel", "", TC_SMOKE, parallel},
     {"device-peer-parallel", "", TC_SMOKE, peers},
     {0},

@@ -66,14 +66,13 @@ void tc_operand_settle(tc_operand *o) {
             tc_store(o->dtype, o->image, r.place + k * r.stride, o->values[r.first + k]);
     for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
         for (int64_t k = 0; k < r.n; k++)
-            tc_put(&o->values[r.first + k],
-                   tc_load(o->dtype, o->image, r.place + k * r.stride));
+            tc_put(&o->values[r.first + k], tc_load(o->dtype, o->image, r.place + k * r.stride));
 }
 
 static void gather(void *out, const void *in, int64_t n, int64_t stride, uint64_t size) {
 #define GATHER(size) \
     for (int64_t k = 0; k < n; k++) \
-        memcpy((char *)out + k * (size), (const char *)in + k * stride * (size), size)
+    memcpy((char *)out + k * (size), (const char *)in + k * stride * (size), size)
     if (size == 1)
         GATHER(1);
     else if (size == 2)

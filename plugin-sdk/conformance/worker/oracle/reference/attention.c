@@ -40,7 +40,8 @@ static scene scene_of(const tc_invocation *call, int query, int mask, int causal
         .value = tc_in(call, query + 2),
         .mask = &call->args[mask],
         .causal = call->args[causal].boolean,
-        .finite = is_finite(&call->args[query].tensor) && is_finite(&call->args[query + 1].tensor) &&
+        .finite = is_finite(&call->args[query].tensor) &&
+                  is_finite(&call->args[query + 1].tensor) &&
                   is_finite(&call->args[query + 2].tensor),
         .scale = (tc_real)call->args[scale].f,
         .u = tc_u(call),
