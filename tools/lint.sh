@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Every check that needs no test run: those that Meson knows as suite `source`, then clang-tidy and
-# cppcheck, over each source of the build once. usage: lint.sh BUILD-FOLDER [--after-test]
-# (--after-test: the suite has run)
+# Every check that needs no test run: those that Meson knows as suites `source` and `lint`, then
+# clang-tidy and cppcheck, over each source of the build once. usage: lint.sh BUILD-FOLDER [--after-test]
+# (--after-test: `source` has run)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=$1
 commands=$build/lint # a compile_commands.json for the analyzers
 failed=0
 
-if [[ ${2:-} != --after-test ]]; then
-    meson test -C "$build" --no-rebuild --print-errorlogs --suite source || failed=1
-fi
+suites=(--suite lint)
+[[ ${2:-} == --after-test ]] || suites+=(--suite source)
+meson test -C "$build" --no-rebuild --print-errorlogs "${suites[@]}" || failed=1
 
 mapfile -t sources < <("${PYTHON:-python3}" tools/lint_commands.py "$build" "$commands/compile_commands.json")
 printf '\n== clang-tidy, %d files\n' "${#sources[@]}"

@@ -27,7 +27,7 @@ BUILDS = ["plain", "asan", "tsan"]
 # What the setups in meson.build leave out.
 ONCE = {"slow", "source", "install", "conform"}
 TOLD_LINES = 20
-LEFT_OUT = {"plain": {"not_plain"}, "asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}}
+LEFT_OUT = {"plain": {"not_plain", "lint"}, "asan": ONCE | {"not_asan", "lint"}, "tsan": ONCE | {"not_tsan", "lint"}}
 
 
 def name_in_log(test):
@@ -103,7 +103,8 @@ class Build:
             if record:
                 self.look_for_skipped(record, "may_skip" in suites)
             elif suites & left_out:
-                which = "the plain build runs it" if suites & ONCE else f"not_{self.name}"
+                which = ("./dev lint runs it" if "lint" in suites
+                         else "the plain build runs it" if suites & ONCE else f"not_{self.name}")
                 self.did_not_run.setdefault(which, []).append(test["name"])
             elif only_some:
                 self.did_not_run.setdefault("not asked for", []).append(test["name"])
