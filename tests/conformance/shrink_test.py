@@ -97,7 +97,7 @@ class Shrink(unittest.TestCase):
             good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--cases", 200, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
-            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 250, "-j2", "--timeout", 1)
+            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 500, "-j2", "--timeout", 1)
             self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
             self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
 

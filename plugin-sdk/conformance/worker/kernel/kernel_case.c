@@ -54,7 +54,9 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
  * offset of its own for each tensor, and a few in place, where that can be (the pointwise family has
  * such lines of its own). Some are computed with every tensor lying in a way of its own at once, and
  * with one size grown until threads, chunks and tiles are many, in one dtype one with each attribute
- * changed alone. And some become random neighbours of themselves: sizes, ranks and strides that
+ * changed alone, and one with each tensor dense in other orders of its dimensions; some have
+ * dimensions of one element, whose stride says nothing. And some become
+ * random neighbours of themselves: sizes, ranks and strides that
  * nobody thought of. */
 enum {
     APART = 2,
@@ -62,6 +64,7 @@ enum {
     SHARED = 3,
     RANDOM = 10,
     RELAID = 5,
+    IDLE = 4,
     GROWN = 3,
     GROWN_MORE = 2,        /* in other dtypes */
     MOST_PLACED = 1 << 18, /* elements */
@@ -76,8 +79,8 @@ typedef struct forms {
     const tc_record *record;
     bool few;  /* so many as there are above; else of every line that has such */
     int grows; /* how many lines are grown in this dtype */
-    bool paired;
-    int apart, relaid, grown, neighbours;
+    bool paired, turned;
+    int apart, relaid, idle, grown, neighbours;
     int in_place[TC_MAX_ARGS], shared; /* lines; for each argument */
 } forms;
 
@@ -159,6 +162,68 @@ static bool add_placed(forms *f, const char *line, tc_random *anyhow) {
         tc_draft_set_shape(&d, tc_record_out(f->record, k, name), &s);
     }
     good = good && tc_draft_line(&d, text);
+    if (good)
+        f->to->line(f->to, text);
+    tc_arena_finish(&arena);
+    return good;
+}
+
+/* Gives the dimensions of one element any stride; false where there are none. */
+static bool unsettle(tc_shape *s, tc_random *random) {
+    const int64_t strides[] = {0, 1, 2, 5, s->numel, 1000};
+    bool any = false;
+    for (int32_t k = 0; k < s->rank; k++)
+        if (s->sizes[k] == 1) {
+            s->strides[k] = strides[tc_below(random, TC_LENGTH(strides))];
+            any = true;
+        }
+    s->placed |= any;
+    return any;
+}
+
+/* A size of the first tensor becomes 1, unless there is such. */
+static bool narrow(const forms *f, tc_draft *d, tc_random *random) {
+    tc_shape s;
+    int at = tc_draft_find(d, f->record->args[0].name);
+    if (at < 0 || !tc_draft_shape(d, at, &s) || s.rank < 2)
+        return false;
+    for (int32_t k = 0; k < s.rank; k++)
+        if (s.sizes[k] == 1)
+            return true;
+    tc_mutate_resize(d, s.sizes[tc_below(random, (uint64_t)s.rank)], 1);
+    return true;
+}
+
+/* The strides of all dimensions of one element say nothing. */
+static bool add_idle(forms *f, const char *line, tc_random random) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE], name[TC_OUT_NAME];
+    tc_arena arena = {NULL};
+    tc_draft d;
+    tc_case c;
+    tc_invocation call;
+    tc_shape s;
+    bool any = false;
+    if (!tc_draft_read(line, &d, why))
+        return false;
+    tc_draft_set(&d, "drawn", "0"); /* what one element of a size leaves may tell little */
+    bool good = narrow(f, &d, &random) && tc_draft_line(&d, text) &&
+                parse(text, &c, &arena, &call) && call.outs[0].tensor.shape.numel <= MOST_PLACED;
+    for (uint32_t a = 0; good && a < f->record->n_args; a++) {
+        int at = tc_draft_find(&d, f->record->args[a].name);
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none &&
+            tc_draft_shape(&d, at, &s) && unsettle(&s, &random)) {
+            tc_draft_put_shape(&d, at, &s);
+            any = true;
+        }
+    }
+    for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
+        s = call.outs[k].tensor.shape;
+        if (unsettle(&s, &random)) {
+            tc_draft_set_shape(&d, tc_record_out(f->record, k, name), &s);
+            any = true;
+        }
+    }
+    good = good && any && tc_draft_line(&d, text);
     if (good)
         f->to->line(f->to, text);
     tc_arena_finish(&arena);
@@ -279,6 +344,93 @@ static bool add_pairs(forms *f, const char *line) {
     return true;
 }
 
+/* Dense, with its dimensions in the `which`th order (Lehmer's code, digit by digit); 0 is row-major. */
+static void turn(tc_shape *s, int64_t which) {
+    int32_t left[TC_MAX_RANK];
+    int64_t stride = 1;
+    for (int32_t k = 0; k < s->rank; k++)
+        left[k] = s->rank - 1 - k;
+    for (int32_t n = s->rank; n > 0; n--) {
+        int32_t at = (int32_t)(which % n);
+        which /= n;
+        s->strides[left[at]] = stride;
+        stride *= s->sizes[left[at]];
+        memmove(left + at, left + at + 1, (size_t)(n - 1 - at) * sizeof *left);
+    }
+    s->offset = 0;
+    s->placed = true;
+}
+
+/* One tensor of three dimensions or more, in all orders, or in some. */
+static bool add_orders(forms *f, const tc_draft *d, const char *name, tc_shape s) {
+    char text[TC_MAX_LINE];
+    int64_t orders = 1;
+    for (int32_t k = 2; k <= s.rank; k++)
+        orders *= k;
+    bool any = false;
+    for (int64_t k = 1; s.rank > 2 && k<orders; k += s.rank> 3 ? orders / 6 + 1 : 1) {
+        tc_draft turned = *d;
+        turn(&s, k);
+        tc_draft_set_shape(&turned, name, &s);
+        if (tc_draft_line(&turned, text)) {
+            f->to->line(f->to, text);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void make_dense(tc_draft *d) {
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++)
+        if (d->at[i].value[0] == '[' && tc_draft_shape(d, i, &s)) {
+            s.placed = false;
+            s.offset = 0;
+            tc_draft_put_shape(d, i, &s);
+        }
+}
+
+/* Each tensor of the call alone, the others row-major: what is dense in another order may be taken
+ * for one piece. */
+static bool add_all_orders(forms *f, const tc_draft *d) {
+    char text[TC_MAX_LINE], name[TC_OUT_NAME];
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    bool any = false;
+    bool good = tc_draft_line(d, text) && parse(text, &c, &arena, &call) &&
+                call.outs[0].tensor.shape.numel <= MOST_PLACED;
+    for (uint32_t a = 0; good && a < f->record->n_args; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none)
+            any |= add_orders(f, d, f->record->args[a].name, call.args[a].tensor.shape);
+    for (uint32_t k = 0; any && k < f->record->n_outs; k++)
+        add_orders(f, d, tc_record_out(f->record, k, name), call.outs[k].tensor.shape);
+    tc_arena_finish(&arena);
+    return any;
+}
+
+/* The same along every dimension, where the call is about one. */
+static bool add_turned(forms *f, const char *line) {
+    char why[TC_MESSAGE], dim[16];
+    int32_t at = tc_record_arg(f->record, "dim");
+    tc_draft d;
+    tc_shape s;
+    bool any = false;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    make_dense(&d);
+    if (at < 0 || f->record->args[at].kind != TC_ARG_INT)
+        return add_all_orders(f, &d);
+    if (!tc_draft_shape(&d, tc_draft_find(&d, f->record->args[0].name), &s))
+        return false;
+    for (int32_t k = 0; k < s.rank; k++) {
+        snprintf(dim, sizeof dim, "%d", k);
+        tc_draft_set(&d, "dim", dim);
+        any |= add_all_orders(f, &d);
+    }
+    return any;
+}
+
 static void pass_on(tc_sink *sink, const char *line) {
     forms *f = (forms *)sink;
     f->to->line(f->to, line);
@@ -290,11 +442,16 @@ static void pass_on(tc_sink *sink, const char *line) {
     random.state = tc_hash(line) + 1;
     if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
         f->relaid += add_placed(f, line, &random);
+    random.state = tc_hash(line) + 3;
+    if (tc_below(&random, 8) == 0 && !(f->few && f->idle >= IDLE))
+        f->idle += add_idle(f, line, random);
     random.state = tc_hash(line) + 2;
     if (tc_below(&random, 4) == 0 && !(f->few && f->grown >= f->grows))
         f->grown += add_grown(f, line, random);
     if (f->grows == GROWN && !f->paired)
         f->paired = add_pairs(f, line);
+    if (f->grows == GROWN && !f->turned)
+        f->turned = add_turned(f, line);
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, NULL);
