@@ -310,6 +310,29 @@ static void lost_with_launches(tc_contract *k) {
     look_after(&n);
 }
 
+/* Lost by work on another stream while one captures: its end fails, and keeps nothing of what was
+ * recorded. */
+static void lost_while_capturing(tc_contract *k) {
+    static scene n;
+    if (set_up(k, &n)) {
+        const tc_subject *s = &n.s;
+        const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
+        tn_graph_impl *graph = NULL;
+        tn_status status = ext ? ext->begin(n.stream) : TN_ERR_UNSUPPORTED;
+        if (status != TN_OK)
+            TC_NOT_OFFERED(k, "no captures");
+        for (int i = 0; i < 5 && status == TN_OK; i++)
+            status = s->memory->fill(s->device, n.stream, n.memory, 0, (uint8_t)i, BYTES);
+        for (int i = 0; i < MOST && status == TN_OK; i++)
+            status = s->memory->fill(s->device, s->stream, n.memory, 0, (uint8_t)i, BYTES);
+        if (status == TN_ERR_DEVICE_LOST) {
+            LOST(&n, ext->end(n.stream, &graph), "end of a capture");
+            ext->abandon(n.stream);
+        }
+    }
+    look_after(&n);
+}
+
 /* Transfers until the device is lost at its `at`th command: what says that it was done was done. */
 static void lose_at(tc_contract *k, int at) {
     tc_subject s;
@@ -354,6 +377,7 @@ const tc_contract_row tc_lost_rows[] = {
     {"lost-calls", "", TC_SMOKE, lost_calls},
     {"lost-at-work", "", TC_SMOKE, lost_at_work},
     {"lost-with-launches", "", TC_SMOKE, lost_with_launches},
+    {"lost-while-capturing", "", TC_SMOKE, lost_while_capturing},
     {"lost-in-transfers", "", TC_SMOKE, lost_in_transfers},
     {0},
 };
