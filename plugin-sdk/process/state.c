@@ -104,37 +104,40 @@ static void restore_processors(const state *before) {
 static const char *const openmps[TNI_N_OPENMPS] = {"libgomp.so.1", "libomp.so", "libomp.so.5",
                                                    "libiomp5.so"};
 
-/* How many threads each gives, as found when so many objects had been loaded and unloaded: looking for
- * them goes through folders. */
-typedef struct counters {
-    unsigned long long loaded, unloaded;
-    int (*get[TNI_N_OPENMPS])(void);
-} counters;
+/* What each has to say how many threads it gives. Looking for them goes through folders, so that is
+ * done again only when an object was loaded or unloaded. */
+typedef struct openmp_calls {
+    unsigned long long loaded, unloaded; /* objects, when it was last done */
+    int (*get_max_threads[TNI_N_OPENMPS])(void);
+} openmp_calls;
 
-static int count_objects(struct dl_phdr_info *info, size_t size, void *out) {
-    counters *c = out;
+static int count_objects(struct dl_phdr_info *info, size_t size, void *context) {
+    openmp_calls *calls = context;
     (void)size;
-    c->loaded = info->dlpi_adds;
-    c->unloaded = info->dlpi_subs;
+    calls->loaded = info->dlpi_adds;
+    calls->unloaded = info->dlpi_subs;
     return 1; /* every object tells the same */
 }
 
-static void look_teams(state *s) {
-    static _Thread_local counters found;
-    counters now = found;
-    dl_iterate_phdr(count_objects, &now);
-    for (int i = 0;
-         i < TNI_N_OPENMPS && (now.loaded != found.loaded || now.unloaded != found.unloaded); i++) {
+static void find_calls(openmp_calls *calls) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++) {
         void *object = dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD);
-        now.get[i] = NULL;
+        calls->get_max_threads[i] = NULL;
         if (object)
-            *(void **)&now.get[i] = dlsym(object, "omp_get_max_threads");
+            *(void **)&calls->get_max_threads[i] = dlsym(object, "omp_get_max_threads");
         if (object)
             dlclose(object);
     }
-    found = now;
+}
+
+static void look_teams(state *s) {
+    static _Thread_local openmp_calls calls;
+    openmp_calls before = calls;
+    dl_iterate_phdr(count_objects, &calls);
+    if (calls.loaded != before.loaded || calls.unloaded != before.unloaded)
+        find_calls(&calls);
     for (int i = 0; i < TNI_N_OPENMPS; i++)
-        s->teams[i] = found.get[i] ? found.get[i]() : 0;
+        s->teams[i] = calls.get_max_threads[i] ? calls.get_max_threads[i]() : 0;
 }
 
 /* Of one that was loaded meanwhile nobody had set anything. */

@@ -230,9 +230,8 @@ typedef uint64_t tn_memory;
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it, in inputs. The
  * stride of a dimension of one element means nothing and may be any such number, 0 included, for any
- * kernel. Rank 0 is one element;
- * kernels.h says who sees it. Every element lies inside the allocation. No two elements of outputs
- * share a byte, though one's may lie between another's. */
+ * kernel. Rank 0 is one element; kernels.h says who sees it. Every element lies inside the allocation.
+ * No two elements of outputs share a byte, though one's may lie between another's. */
 typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;
@@ -483,9 +482,8 @@ typedef struct tn_event_ops {
     /* Device time in nanoseconds between the points that two events of one device recorded, both
      * made with TN_EVENT_TIMING, right to a microsecond or a thousandth of it, whichever is more,
      * also when a day lies between; negative when `end` was passed first. TN_ERR_STATE when one was
-     * made without it, is not complete, or was never recorded, and for events of two devices; it
-     * never waits.
-     * [any-thread] [device open] [optional] */
+     * made without it, is not complete, or was never recorded, and for events of two devices. Never
+     * waits. [any-thread] [device open] [optional] */
     tn_status (*elapsed)(tn_event_impl *start, tn_event_impl *end, double *out_ns);
 } tn_event_ops;
 

@@ -99,7 +99,7 @@ class Shrink(unittest.TestCase):
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
             bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 500, "-j2", "--timeout", 1)
             self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
-            self.assertRegex(bad.stdout, r"tenon-conform run \S+ '(kernel|same|refuse)/")
+            self.assertGreaterEqual(len(re.findall(r"tenon-conform run \S+ '(?:kernel|same|refuse)/", bad.stdout)), 2)
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)

@@ -1,5 +1,5 @@
-/* A NVRTC that gives the real one's PTX out as what the driver double takes for a cubin. It compiles as
- * the real one does, cubin and all, so that what ptxas says against a kernel is said here, too.
+/* A NVRTC that gives PTX out as what the driver double takes for a cubin: the real one's, for the same
+ * architecture, but optimised little and never seen by ptxas, which the suite `lint` lets compile all of it.
  *
  * Words of the environment variable TENON_TEST_NVRTC, between spaces or semicolons:
  *

@@ -131,12 +131,10 @@ static bool queue_work(holder *h) {
 
 static void *queue_and_wait(void *context) {
     holder *h = context;
-    if (h->queued || queue_work(h)) {
-        sem_post(&h->begun);
+    bool queued = h->queued || queue_work(h);
+    sem_post(&h->begun);
+    if (queued)
         wait_for_it(h->w);
-    } else {
-        sem_post(&h->begun);
-    }
     return NULL;
 }
 

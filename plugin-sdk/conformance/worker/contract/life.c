@@ -51,6 +51,7 @@ static struct {
     int n, garbled;
     const char *value;
     char told[1024]; /* by the last refusal */
+    bool one_counts; /* "1" led to a device */
     uint64_t tables;
 } options;
 
@@ -94,6 +95,18 @@ static bool said(tc_contract *k, tn_status status, const char *call) {
     return status == TN_OK;
 }
 
+/* Where `1` gave a device and `0` is taken by init, it is a number of something, and none of it is no
+ * failure. */
+static void look_at_none(tc_contract *k, bool counted, uint32_t n) {
+    if (strcmp(options.value, "1") == 0)
+        options.one_counts = counted && n > 0;
+    if (strcmp(options.value, "0") == 0 && options.one_counts && !counted)
+        TC_BROKEN(k, TNP_COUNT_DEVICES,
+                  "with option %s set to '0', which init takes, `count` failed with \"%s\" in the"
+                  " place of TN_OK and no device; with '1' there is one",
+                  garbled_name(), tc_host_message());
+}
+
 /* What a value led to that init has taken: the device is there or says why not, its properties are
  * what they must be, and it may work or fail. */
 static void look_at_device(tc_contract *k, tc_subject *s) {
@@ -102,8 +115,12 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
     tc_verdict *out = k->out, whatever = {0};
     bool there = false;
     tc_host_forget();
-    for (int i = 0; i < 2; i++)
-        there = said(k, s->ops->count(s->self, &n), "count") && index < n;
+    for (int i = 0; i < 2; i++) {
+        tn_status status = s->ops->count(s->self, &n);
+        if (options.garbled >= 0)
+            look_at_none(k, status == TN_OK, n);
+        there = said(k, status, "count") && index < n;
+    }
     if (there)
         tc_check_properties(k, s, index);
     if (there && said(k, s->ops->open(s->self, index, &device), "open")) {
@@ -175,7 +192,8 @@ static int remove_entry(const char *path, const struct stat *s, int type, struct
  * behind. */
 static void try_options(tc_contract *k) {
     static const char *const values[] = {
-        "", "no such value", "-1", "99999999999999999999999", "1", "1000003", "/dev/null/none"};
+        "",        "no such value", "-1", "99999999999999999999999", "1", "0",
+        "1000003", "/dev/null/none"};
     tn_host host = *tc_host_table();
     tc_subject s;
     host.option = garbled_option;
@@ -192,6 +210,7 @@ static void try_options(tc_contract *k) {
     }
     for (options.garbled = 0; options.garbled < options.n && !tc_failed(k); options.garbled++) {
         *options.told = 0;
+        options.one_counts = false;
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             options.value = values[v];
             init_garbled(k, &s, &host);

@@ -283,6 +283,8 @@ typedef struct relay {
     tc_sink *to;
     tc_arena arena;
     tc_set set;
+    const tc_record *record; /* of the large line before, and its dtypes */
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
 } relay;
 
 static void emit(relay *r, const char *line, const char *how) {
@@ -316,6 +318,14 @@ static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
            n / 64 % (all ? 4 : 8) == 0 && call->data == TC_DATA_RANDOM;
 }
 
+/* The first large line of each operator in each dtype, and some more; lines come in that order. */
+static bool takes_host_threads(relay *r, const tc_invocation *call, uint64_t n) {
+    bool first = r->record != call->record || memcmp(r->types, call->types, sizeof r->types) != 0;
+    r->record = call->record;
+    memcpy(r->types, call->types, sizeof r->types);
+    return first || n % 10 == 0 || r->set == TC_EXHAUSTIVE;
+}
+
 static void choose(tc_sink *sink, const char *line) {
     relay *r = (relay *)sink;
     char why[TC_MESSAGE];
@@ -340,7 +350,7 @@ static void choose(tc_sink *sink, const char *line) {
         emit(r, line, "threads");
     if (n % 20 == 10 && call.in_place < 0 && !large)
         emit(r, line, "streams");
-    if (large && (n % 3 == 0 || r->set == TC_EXHAUSTIVE))
+    if (large && takes_host_threads(r, &call, n))
         emit(r, line, "host-threads");
 }
 

@@ -69,10 +69,9 @@ typedef struct tn_ext_capture {
     /* From the next launch on `graph` does what `from`, another one of the same device, does,
      * behind its own earlier launches as ever; cheaper than to make `from` ready to be launched.
      * `from` is as it was, and may be destroyed. Queued launches run what they were launched with, and
-     * are not waited for.
-     * TN_ERR_UNSUPPORTED: they differ by more than the driver can change; `graph` is as it was. No
-     * thread launches, updates or destroys either at the same time. [any-thread] [device open]
-     * [optional] */
+     * are not waited for. TN_ERR_UNSUPPORTED: they differ by more than the driver can change; `graph`
+     * is as it was. No thread launches, updates or destroys either at the same time. [any-thread]
+     * [device open] [optional] */
     tn_status (*update)(tn_graph_impl *graph, tn_graph_impl *from);
 } tn_ext_capture;
 

@@ -18,8 +18,8 @@ typedef struct tn_ext_threads {
 
     /* Kernels whose `run` is called from now on use at most `n` (at least 1; more than the plugin
      * can: as many as it can) host threads, those that were prepared before included. The thread that
-     * calls counts where it computes; threads that sleep do not. [any-thread]
-     * [plugin init] [required] */
+     * calls counts where it computes; threads that sleep do not. [any-thread] [plugin init]
+     * [required] */
     tn_status (*set_num_threads)(tn_instance *self, uint32_t n);
 
     /* How many they use at most now, which may be fewer than were asked for. [any-thread] [plugin

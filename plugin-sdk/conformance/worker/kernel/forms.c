@@ -1,0 +1,410 @@
+/* See forms.h. */
+#include "plugin-sdk/conformance/worker/kernel/forms.h"
+
+#include "plugin-sdk/conformance/worker/kernel/draft.h"
+#include "plugin-sdk/conformance/worker/kernel/mutate.h"
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many lines of a kind in the standard set, for each operator and dtype. */
+enum {
+    APART = 2,
+    IN_PLACE = 2, /* for each argument */
+    SHARED = 3,
+    RANDOM = 10,
+    RELAID = 5,
+    IDLE = 4,
+    GROWN = 3,
+    GROWN_MORE = 2,        /* in other dtypes */
+    MOST_PLACED = 1 << 18, /* elements */
+    MOST_GROWN = 1 << 19,
+    MOST_WORK = 1 << 22, /* elements, each as often as it is added up */
+    MOST_TERMS = 1 << 12 /* of a sum; longer ones prove little, with numbers that nobody chose */
+};
+
+/* The call that a line describes, in `arena`; false where it describes none. */
+static bool parse(const char *line, tc_case *c, tc_arena *arena, tc_invocation *out) {
+    char why[TC_MESSAGE];
+    return tc_case_parse(line, c, why) && tc_invocation_parse(c, arena, out, why);
+}
+
+/* ---- in place, shared -------------------------------------------------------------------- */
+
+static bool add(tc_forms *f, const char *line, const char *form) {
+    char text[TC_MAX_LINE];
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    bool good = snprintf(text, sizeof text, "%s %s", line, form) < (int)sizeof text &&
+                parse(text, &c, &arena, &call);
+    if (good)
+        f->to->line(f->to, text);
+    tc_arena_finish(&arena);
+    return good;
+}
+
+/* Each argument that can be, as the output, or with others as one tensor, or both. */
+static void add_in_place(tc_forms *f, const char *line) {
+    char form[96];
+    bool shared = false;
+    for (uint32_t a = f->record->n_args; a-- > 0;) {
+        const char *name = f->record->args[a].name;
+        if (f->record->args[a].kind != TC_ARG_TENSOR)
+            continue;
+        snprintf(form, sizeof form, "in-place=%s", name);
+        if (!f->record->pointwise && !(f->few && f->in_place[a] >= IN_PLACE))
+            f->in_place[a] += add(f, line, form);
+        if (shared || (f->few && f->shared >= SHARED))
+            continue;
+        snprintf(form, sizeof form, "shared=%s", name);
+        shared = add(f, line, form);
+        f->shared += shared;
+        snprintf(form, sizeof form, "in-place=%s shared=%s", name, name);
+        if (shared)
+            add(f, line, form);
+    }
+}
+
+/* ---- laid out anew ----------------------------------------------------------------------- */
+
+/* How the nth input or output of a call lies; false where it stays as it is. */
+typedef bool layout(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random);
+
+static bool apart(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
+    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20, 27, 35};
+    (void)f, (void)random;
+    s->offset = is_output ? 3 + 4 * (int64_t)n : offsets[n];
+    s->placed = true;
+    return true;
+}
+
+/* Of lines of equal elements only pointwise operators tell anything. */
+static bool anyhow(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
+    (void)n;
+    tc_mutate_place(s, random, f->record->pointwise && !is_output);
+    return true;
+}
+
+/* The strides of dimensions of one element say nothing. */
+static bool idle(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
+    const int64_t strides[] = {0, 1, 2, 5, s->numel, 1000};
+    bool any = false;
+    (void)f, (void)n, (void)is_output;
+    for (int32_t k = 0; k < s->rank; k++)
+        if (s->sizes[k] == 1) {
+            s->strides[k] = strides[tc_below(random, TC_LENGTH(strides))];
+            any = true;
+        }
+    s->placed |= any;
+    return any;
+}
+
+/* The draft with all its tensors laid out; false where none is, where there is no such call, or it takes
+ * long. */
+static bool add_laid_out(tc_forms *f, tc_draft *d, layout *lay_out, tc_random *random) {
+    char text[TC_MAX_LINE], name[TC_OUT_NAME];
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    tc_shape s;
+    uint32_t n = 0;
+    bool any = false;
+    bool good = tc_draft_line(d, text) && parse(text, &c, &arena, &call) &&
+                call.outs[0].tensor.shape.numel <= MOST_PLACED;
+    for (uint32_t a = 0; good && a < f->record->n_args; a++) {
+        int at = tc_draft_find(d, f->record->args[a].name);
+        if (f->record->args[a].kind != TC_ARG_TENSOR || call.args[a].none ||
+            !tc_draft_shape(d, at, &s) || !lay_out(f, &s, n++, false, random))
+            continue;
+        tc_draft_put_shape(d, at, &s);
+        any = true;
+    }
+    for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
+        s = call.outs[k].tensor.shape;
+        if (!lay_out(f, &s, k, true, random))
+            continue;
+        tc_draft_set_shape(d, tc_record_out(f->record, k, name), &s);
+        any = true;
+    }
+    good = any && tc_draft_line(d, text);
+    if (good)
+        f->to->line(f->to, text);
+    tc_arena_finish(&arena);
+    return good;
+}
+
+static bool add_placed(tc_forms *f, const char *line, layout *lay_out, tc_random random) {
+    char why[TC_MESSAGE];
+    tc_draft d;
+    return tc_draft_read(line, &d, why) && add_laid_out(f, &d, lay_out, &random);
+}
+
+/* A size of the first tensor becomes 1, unless there is such. */
+static bool narrow(const tc_forms *f, tc_draft *d, tc_random *random) {
+    tc_shape s;
+    int at = tc_draft_find(d, f->record->args[0].name);
+    if (at < 0 || !tc_draft_shape(d, at, &s) || s.rank < 2)
+        return false;
+    for (int32_t k = 0; k < s.rank; k++)
+        if (s.sizes[k] == 1)
+            return true;
+    tc_mutate_resize(d, s.sizes[tc_below(random, (uint64_t)s.rank)], 1);
+    return true;
+}
+
+static bool add_idle(tc_forms *f, const char *line, tc_random random) {
+    char why[TC_MESSAGE];
+    tc_draft d;
+    if (!tc_draft_read(line, &d, why) || !narrow(f, &d, &random))
+        return false;
+    tc_draft_set(&d, "drawn", "idle"); /* what one element of a size leaves may tell little */
+    return add_laid_out(f, &d, idle, &random);
+}
+
+/* ---- other sizes ------------------------------------------------------------------------- */
+
+/* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
+ * or of equal ones, whose largest is always the first. */
+static bool tells(const tc_forms *f, const tc_draft *d) {
+    int64_t most = 0;
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++) {
+        if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
+            continue;
+        most = s.numel > most ? s.numel : most;
+        for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
+            if (s.sizes[k] == 1 || s.strides[k] == 0)
+                return false;
+    }
+    return most >= 12;
+}
+
+static void add_neighbour(tc_forms *f, const char *line, tc_random random) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    tc_draft d;
+    for (int tries = 0; tries < 4; tries++)
+        if (tc_draft_read(line, &d, why) && tc_mutate_shapes(&d, &random) &&
+            tc_mutate_shapes(&d, &random) && tells(f, &d) && tc_draft_line(&d, text) &&
+            strcmp(text, line) != 0) {
+            f->to->line(f->to, text);
+            f->neighbours++;
+            return;
+        }
+}
+
+static bool is_affordable(const tc_forms *f, const tc_invocation *call) {
+    int64_t numel = 0, terms = f->record->family->terms ? f->record->family->terms(call) : 1;
+    for (uint32_t k = 0; k < f->record->n_outs; k++)
+        if (call->outs[k].tensor.shape.numel > numel)
+            numel = call->outs[k].tensor.shape.numel;
+    if (terms > MOST_TERMS || numel > MOST_WORK / terms)
+        return false;
+    for (uint32_t a = 0; a < f->record->n_args; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+            call->args[a].tensor.shape.numel > numel)
+            numel = call->args[a].tensor.shape.numel;
+    int64_t per =
+        numel / call->outs[0].tensor.shape.numel; /* inputs: a half has not so many numbers */
+    return numel <= MOST_GROWN && (per < 512 || tc_dtype_bytes(call->types[0]) >= 4);
+}
+
+/* The dimension that the call is about, or -1. */
+static int32_t dim_of(const tc_forms *f, const char *line) {
+    int32_t at = tc_record_arg(f->record, "dim"), dim = -1;
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    if (at >= 0 && parse(line, &c, &arena, &call))
+        dim = (int32_t)(f->record->args[at].kind == TC_ARG_INT ? call.args[at].i
+                                                               : call.args[at].ints[0]);
+    tc_arena_finish(&arena);
+    return dim;
+}
+
+/* Every second line along the dimension that the call is about. */
+static bool add_grown(tc_forms *f, const char *line, tc_random random) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    int32_t dim = f->grown % 2 ? -1 : dim_of(f, line);
+    bool added = false;
+    for (int tries = 0; !added && tries < 4; tries++) {
+        const tc_arg *arg = &f->record->args[tc_below(&random, f->record->n_args)];
+        int64_t numel = (int64_t)1 << (14 + tc_below(&random, f->grows == GROWN ? 5 : 2));
+        int at;
+        tc_arena arena = {NULL};
+        tc_draft d;
+        tc_case c;
+        tc_invocation call;
+        bool good = arg->kind == TC_ARG_TENSOR && tc_draft_read(line, &d, why) &&
+                    (at = tc_draft_find(&d, arg->name)) >= 0 &&
+                    tc_mutate_grow(&d, at, dim, numel, &random);
+        if (good && f->grows == GROWN_MORE) /* for this class alone (tc_is_extra) */
+            tc_draft_set(&d, "seed", "1");
+        added = good && tc_draft_line(&d, text) && parse(text, &c, &arena, &call) &&
+                is_affordable(f, &call);
+        if (added)
+            f->to->line(f->to, text);
+        tc_arena_finish(&arena);
+    }
+    return added;
+}
+
+/* ---- other attributes -------------------------------------------------------------------- */
+
+/* Two calls in a row of which nothing differs but one attribute, for each of them: for what is kept
+ * from one call to the next. False where the line's tensors tell little, or take long. */
+static bool add_pairs(tc_forms *f, const char *line) {
+    enum { MOST_PAIRED = 10000 };
+    char first[TC_MAX_LINE], second[TC_MAX_LINE], why[TC_MESSAGE], seed[16];
+    tc_draft d;
+    tc_shape s;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    for (int i = 0; i < (int)d.n; i++)
+        if (d.at[i].value[0] == '[' && tc_draft_shape(&d, i, &s) && s.numel > MOST_PAIRED)
+            return false;
+    for (int i = 0; tc_draft_read(line, &d, why) && i < (int)d.n; i++) {
+        if (!tc_mutate_attribute(&d, f->record, i))
+            continue;
+        snprintf(seed, sizeof seed, "%d", i + 1);
+        tc_draft_set(&d, "seed", seed);
+        bool good = tc_draft_line(&d, second);
+        tc_draft_read(line, &d, why);
+        tc_draft_set(&d, "seed", seed);
+        if (good && tc_draft_line(&d, first)) {
+            f->to->line(f->to, first);
+            f->to->line(f->to, second);
+        }
+    }
+    return true;
+}
+
+/* ---- other orders of dimensions ---------------------------------------------------------- */
+
+/* Dense, with its dimensions in the `which`th order (Lehmer's code, digit by digit); 0 is row-major. */
+static void turn(tc_shape *s, int64_t which) {
+    int32_t left[TC_MAX_RANK];
+    int64_t stride = 1;
+    for (int32_t k = 0; k < s->rank; k++)
+        left[k] = s->rank - 1 - k;
+    for (int32_t n = s->rank; n > 0; n--) {
+        int32_t at = (int32_t)(which % n);
+        which /= n;
+        s->strides[left[at]] = stride;
+        stride *= s->sizes[left[at]];
+        memmove(left + at, left + at + 1, (size_t)(n - 1 - at) * sizeof *left);
+    }
+    s->offset = 0;
+    s->placed = true;
+}
+
+/* One tensor of three dimensions or more, in all orders, or in some. */
+static bool add_orders(tc_forms *f, const tc_draft *d, const char *name, tc_shape s) {
+    char text[TC_MAX_LINE];
+    int64_t orders = 1;
+    for (int32_t k = 2; k <= s.rank; k++)
+        orders *= k;
+    bool any = false;
+    int64_t step = orders > 6 ? orders / 6 + 1 : 1;
+    for (int64_t k = 1; s.rank > 2 && k < orders; k += step) {
+        tc_draft turned = *d;
+        turn(&s, k);
+        tc_draft_set_shape(&turned, name, &s);
+        if (tc_draft_line(&turned, text)) {
+            f->to->line(f->to, text);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void make_dense(tc_draft *d) {
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++)
+        if (d->at[i].value[0] == '[' && tc_draft_shape(d, i, &s)) {
+            s.placed = false;
+            s.offset = 0;
+            tc_draft_put_shape(d, i, &s);
+        }
+}
+
+/* Each tensor of the call alone, the others row-major: what is dense in another order may be taken
+ * for one piece. */
+static bool add_all_orders(tc_forms *f, const tc_draft *d) {
+    char text[TC_MAX_LINE], name[TC_OUT_NAME];
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
+    bool any = false;
+    bool good = tc_draft_line(d, text) && parse(text, &c, &arena, &call) &&
+                call.outs[0].tensor.shape.numel <= MOST_PLACED;
+    for (uint32_t a = 0; good && a < f->record->n_args; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none)
+            any |= add_orders(f, d, f->record->args[a].name, call.args[a].tensor.shape);
+    for (uint32_t k = 0; any && k < f->record->n_outs; k++)
+        add_orders(f, d, tc_record_out(f->record, k, name), call.outs[k].tensor.shape);
+    tc_arena_finish(&arena);
+    return any;
+}
+
+/* The same along every dimension, where the call is about one. */
+static bool add_turned(tc_forms *f, const char *line) {
+    char why[TC_MESSAGE], dim[16];
+    int32_t at = tc_record_arg(f->record, "dim");
+    tc_draft d;
+    tc_shape s;
+    bool any = false;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    make_dense(&d);
+    if (at < 0 || f->record->args[at].kind != TC_ARG_INT)
+        return add_all_orders(f, &d);
+    if (!tc_draft_shape(&d, tc_draft_find(&d, f->record->args[0].name), &s))
+        return false;
+    for (int32_t k = 0; k < s.rank; k++) {
+        snprintf(dim, sizeof dim, "%d", k);
+        tc_draft_set(&d, "dim", dim);
+        any |= add_all_orders(f, &d);
+    }
+    return any;
+}
+
+/* ---- all of them ------------------------------------------------------------------------- */
+
+static void pass_on(tc_sink *sink, const char *line) {
+    tc_forms *f = (tc_forms *)sink;
+    f->to->line(f->to, line);
+    if (strstr(line, "data="))
+        return;
+    tc_random random = {tc_hash(line)};
+    if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
+        add_neighbour(f, line, random);
+    random.state = tc_hash(line) + 1;
+    if (tc_below(&random, 8) == 0 && !(f->few && f->relaid >= RELAID))
+        f->relaid += add_placed(f, line, anyhow, random);
+    random.state = tc_hash(line) + 3;
+    if (tc_below(&random, 8) == 0 && !(f->few && f->idle >= IDLE))
+        f->idle += add_idle(f, line, random);
+    random.state = tc_hash(line) + 2;
+    if (tc_below(&random, 4) == 0 && !(f->few && f->grown >= f->grows))
+        f->grown += add_grown(f, line, random);
+    if (f->grows == GROWN && !f->paired)
+        f->paired = add_pairs(f, line);
+    if (f->grows == GROWN && !f->turned)
+        f->turned = add_turned(f, line);
+    bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
+    if (dense && f->apart < APART)
+        f->apart += add_placed(f, line, apart, random);
+    if (dense && !strstr(line, "in-place=") && !strstr(line, "scalar="))
+        add_in_place(f, line);
+}
+
+tc_forms tc_forms_start(const tc_record *record, tn_dtype dtype, tc_set set, tc_sink *to) {
+    tn_dtype grows = record->dtypes[0] & TN_DTYPE_BIT(TN_F32) ? TN_F32 : TN_I64;
+    return (tc_forms){.sink = {pass_on},
+                      .to = to,
+                      .record = record,
+                      .few = set == TC_STANDARD,
+                      .grows = dtype == grows ? GROWN : GROWN_MORE};
+}
