@@ -85,7 +85,7 @@ class Shrink(unittest.TestCase):
 
     def test_fuzz_keeps_what_it_finds(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1, "-j2")
-        first = self.run_it(*words, "--cases", 200)
+        first = self.run_it(*words, "--cases", 80)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
         self.assertRegex(findings, r"(kernel|same|refuse)/\w+ .* # (fail|crash|timeout) ")
@@ -102,7 +102,7 @@ class Shrink(unittest.TestCase):
             self.assertGreaterEqual(len(re.findall(r"tenon-conform run \S+ '(?:kernel|same|refuse)/", bad.stdout)), 2)
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
-        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)
+        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 80, "--timeout", 1)
         with concurrent.futures.ThreadPoolExecutor() as pool:  # much of it is waiting for what hangs
             outputs = list(pool.map(lambda _: self.run_it(*words).stdout, range(2)))
         first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
