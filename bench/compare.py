@@ -216,7 +216,7 @@ def build_peer(peer, folder):
     folder.mkdir(parents=True, exist_ok=True)
     program, stamp = folder / "peer", folder / "version"
     sources = [HERE / "common.c", *sorted((HERE / "peer").glob("*.cpp"))]
-    headers = [HERE / "common.h", HERE / "device.h", *(HERE / "peer").glob("*.h")]
+    headers = [HERE / "common.h", HERE / "device.h", HERE / "sizes.h", *(HERE / "peer").glob("*.h")]
     newest = max(p.stat().st_mtime for p in [*sources, *headers])
     if program.exists() and program.stat().st_mtime > newest and stamp.exists() \
             and stamp.read_text() == peer.what:

@@ -56,6 +56,7 @@ int main(int argc, char **argv) {
     rows.insert(rows.end(), kernel_rows, kernel_rows + n_kernel_rows);
     rows.insert(rows.end(), train_rows, train_rows + n_train_rows);
     rows.insert(rows.end(), peer_device_rows, peer_device_rows + n_peer_device_rows);
+    rows.insert(rows.end(), size_rows, size_rows + n_size_rows);
     bench_program program = {};
     program.name = "peer";
     program.subject = "PyTorch";

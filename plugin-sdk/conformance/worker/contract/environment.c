@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -130,6 +132,34 @@ static void environment_unusual(tc_contract *k) {
     tni_process_look(&before);
     watch(k, &before);
     tni_process_restore(&usual);
+}
+
+/* The same where nothing can be written: what is kept between runs has no place. A driver that then has
+ * no device is not the plugin's. */
+static void environment_nowhere(tc_contract *k) {
+    static const char *const places[] = {"HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"};
+    enum { N_PLACES = sizeof places / sizeof *places };
+    char *usual[N_PLACES], why[TC_MESSAGE];
+    tni_process_state before;
+    tc_subject s;
+    for (int i = 0; i < N_PLACES; i++) {
+        usual[i] = getenv(places[i]) ? strdup(getenv(places[i])) : NULL;
+        setenv(places[i], "/dev/null/none", 1);
+    }
+    if (tc_subject_open(&s, k->options->plugin, k->options->device, tc_host_table(), why)) {
+        tc_subject_close(&s);
+        tni_process_look(&before);
+        watch(k, &before);
+    } else {
+        TC_NOT_OFFERED(k, "where no folder can be made, %.200s", why);
+    }
+    for (int i = 0; i < N_PLACES; i++) {
+        if (usual[i])
+            setenv(places[i], usual[i], 1);
+        else
+            unsetenv(places[i]);
+        free(usual[i]);
+    }
 }
 
 /* Another rounding mode, and subnormal numbers flushed where the machine can (x86). */
@@ -262,6 +292,7 @@ static void environment_stack(tc_contract *k) {
 const tc_contract_row tc_environment_rows[] = {
     {"environment-unchanged", "", TC_SMOKE, environment_unchanged},
     {"environment-unusual", "", TC_STANDARD, environment_unusual},
+    {"environment-nowhere", "", TC_STANDARD, environment_nowhere},
     {"environment-changed", "", TC_STANDARD, environment_changed},
     {"environment-output", "", TC_STANDARD, environment_output},
     {"environment-children", "", TC_STANDARD, environment_children},
