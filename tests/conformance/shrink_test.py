@@ -85,7 +85,7 @@ class Shrink(unittest.TestCase):
 
     def test_fuzz_keeps_what_it_finds(self) -> None:
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1, "-j2")
-        first = self.run_it(*words, "--cases", 80)
+        first = self.run_it(*words, "--cases", 200)
         self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
         findings = (self.dir / "corpus" / "findings.txt").read_text()
         self.assertRegex(findings, r"(kernel|same|refuse)/\w+ .* # (fail|crash|timeout) ")
@@ -97,12 +97,12 @@ class Shrink(unittest.TestCase):
             good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--cases", 200, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
-            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 500, "-j2", "--timeout", 1)
+            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--cases", 500, "-j4", "--timeout", 1)
             self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
             self.assertGreaterEqual(len(re.findall(r"tenon-conform run \S+ '(?:kernel|same|refuse)/", bad.stdout)), 2)
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
-        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 80, "--timeout", 1)
+        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)
         with concurrent.futures.ThreadPoolExecutor() as pool:  # much of it is waiting for what hangs
             outputs = list(pool.map(lambda _: self.run_it(*words).stdout, range(2)))
         first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
