@@ -44,10 +44,11 @@
  * are open then. TN_ERR_DEVICE_LOST comes before every other answer: where
  * a device is gone, each call on it that can fail says so, queries with work left and those of
  * events and transfers of no bytes included, and of a call with two devices where either is;
- * property, accepts, supports and prepare may answer as before, and a call that was being made when
- * it went either way. Other devices go on: what waits there for a lost one waits no longer, and a
- * copy from it that was queued there brings anything, or is an error of its stream. A lost device
- * may be closed and opened again.
+ * property, accepts, supports and prepare may answer as before. A call that is being made when it
+ * goes, one that waits included, returns, with this error or as if the device had gone a moment
+ * later. Other devices go on: what waits there for a lost one waits no longer, and a copy from it
+ * that was queued there brings anything, or is an error of its stream. A lost device may be closed
+ * and opened again.
  *
  * Loading the object and every call leave the calling thread's floating-point modes (flags that
  * arithmetic raises may stay raised), signal mask, name, processors that it may run on and what a
@@ -432,11 +433,11 @@ typedef struct tn_stream_ops {
      * [required] */
     void (*destroy)(tn_stream_impl *stream);
 
-    /* TN_OK: all work is done, waits for events included; TN_NOT_READY: not yet, also when an error
-     * is known already; else the first error of work queued since the last query or synchronize
-     * that reported one, with the message of that one; of several the others are dropped. An error
-     * is reported once, and by nothing but these two; work behind it still runs. Never blocks.
-     * [any-thread] [device open] [required] */
+    /* TN_OK: all work is done, waits for events and launches of graphs included; TN_NOT_READY: not
+     * yet, also when an error is known already; else the first error of work queued since the last
+     * query or synchronize that reported one, with the message of that one; of several the others
+     * are dropped. An error is reported once, and by nothing but these two; work behind it still
+     * runs. Never blocks. [any-thread] [device open] [required] */
     tn_status (*query)(tn_stream_impl *stream);
 
     /* Waits until all work queued so far is done, however much others go on to queue, and reports

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ext/threads.h>
 #include <unistd.h>
 
 /* ---- again and again --------------------------------------------------------------------- */
@@ -107,6 +108,15 @@ static void look_at_none(tc_contract *k, bool counted, uint32_t n) {
                   garbled_name(), tc_host_message());
 }
 
+/* Whatever was asked for, one thread computes. */
+static void look_at_threads(tc_contract *k, const tc_subject *s) {
+    const tn_ext_threads *threads = tc_subject_extension(s, TN_EXT_THREADS);
+    if (threads && threads->get_num_threads(s->self) == 0)
+        TC_BROKEN(k, TNP_THREADS_LIMIT,
+                  "with option %s set to '%s', which init takes, get_num_threads is 0",
+                  garbled_name(), options.garbled < 0 ? "" : options.value);
+}
+
 /* What a value led to that init has taken: the device is there or says why not, its properties are
  * what they must be, and it may work or fail. */
 static void look_at_device(tc_contract *k, tc_subject *s) {
@@ -114,6 +124,7 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
     tn_device_impl *device = NULL;
     tc_verdict *out = k->out, whatever = {0};
     bool there = false;
+    look_at_threads(k, s);
     tc_host_forget();
     for (int i = 0; i < 2; i++) {
         tn_status status = s->ops->count(s->self, &n);

@@ -16,10 +16,10 @@ extern "C" {
 typedef struct tn_ext_threads {
     uint64_t struct_size;
 
-    /* Kernels whose `run` is called from now on use at most `n` (at least 1; more than the plugin
-     * can: as many as it can) host threads, those that were prepared before included. The thread that
-     * calls counts where it computes; threads that sleep do not. [any-thread] [plugin init]
-     * [required] */
+    /* Each call of `run` of this instance from now on, by whichever thread, uses at most `n` (at
+     * least 1; more than the plugin can: as many as it can) host threads, those that were prepared
+     * before included. The thread that calls counts where it computes; threads that sleep do not.
+     * [any-thread] [plugin init] [required] */
     tn_status (*set_num_threads)(tn_instance *self, uint32_t n);
 
     /* How many they use at most now, which may be fewer than were asked for. [any-thread] [plugin
