@@ -9,8 +9,7 @@
 
 extern const bench_row overhead_rows[], kernel_rows[], train_rows[], peer_device_rows[],
     size_rows[];
-extern const size_t n_overhead_rows, n_kernel_rows, n_train_rows, n_peer_device_rows,
-    n_size_rows;
+extern const size_t n_overhead_rows, n_kernel_rows, n_train_rows, n_peer_device_rows, n_size_rows;
 
 /* The device that TENON_DEVICE names, which PyTorch calls the same, "cpu" and "cuda:0"; rows of
  * overhead.cpp are always on the CPU. */

@@ -130,14 +130,15 @@ static void event_flags(tc_contract *k) {
 /* ---- alignment, and callers that know more ----------------------------------------------- */
 
 /* What is asked for is given or, where it is more than the device's own, refused. */
-static void ask_alignment(tc_contract *k, int32_t space, uint64_t alignment) {
+static void ask_alignment(tc_contract *k, int32_t space, uint64_t bytes, uint64_t alignment) {
     const tc_subject *s = k->subject;
     char what[96];
     tn_allocation a = request(s, space), asked;
+    a.bytes = bytes;
     a.alignment = alignment;
     asked = a;
-    snprintf(what, sizeof what, "alloc in space %d aligned to %llu bytes", (int)space,
-             (unsigned long long)alignment);
+    snprintf(what, sizeof what, "alloc of %llu bytes in space %d aligned to %llu",
+             (unsigned long long)bytes, (int)space, (unsigned long long)alignment);
     tc_host_forget();
     tn_status status = s->memory->alloc(s->device, &a);
     if (status == TN_ERR_UNSUPPORTED && alignment > s->alignment) {
@@ -151,11 +152,21 @@ static void ask_alignment(tc_contract *k, int32_t space, uint64_t alignment) {
     s->memory->dealloc(s->device, space, a.memory);
 }
 
+/* Of a size that has nothing to do with it, and of its own size and the neighbours of that, several
+ * times: one may be right by chance. */
+static void ask_sizes(tc_contract *k, int32_t space, uint64_t alignment) {
+    ask_alignment(k, space, BYTES, alignment);
+    for (int i = 0; i < 5 && !tc_failed(k); i++)
+        for (int more = -1; more <= 1; more++)
+            if (alignment + (uint64_t)more > 0)
+                ask_alignment(k, space, alignment + (uint64_t)more, alignment);
+}
+
 static void alloc_alignment(tc_contract *k) {
     for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++)
         for (uint64_t alignment = 1; alignment <= 1 << 21 && !tc_failed(k); alignment *= 2)
             if (k->subject->spaces >> space & 1)
-                ask_alignment(k, space, alignment);
+                ask_sizes(k, space, alignment);
 }
 
 /* A caller that knows more members gets the rest back as it was. */

@@ -53,13 +53,27 @@ static const struct sized {
 };
 enum { N_LAID_OUT = 3 };
 
-/* Ways of an operand: dense, shifted, padded, stepped, transposed, a batch stride of zero, and gaps
- * between batches alone. */
+enum { ROWS_EXPANDED = 7, COLUMNS_EXPANDED };
+
+/* Rows that are one, or columns: `row` is the stride of rows, 0 or 1. Without batch, of addmm. */
+static void expanded(tc_line *l, const char *name, int64_t batch, int64_t rows, int64_t columns,
+                     int row) {
+    if (batch)
+        tc_line_add(l, "%s=[%d,%d,%d]/[%d,%d,%d]", name, (int)batch, (int)rows, (int)columns,
+                    (int)(row ? rows : columns), row, 1 - row);
+    else
+        tc_line_add(l, "%s=[%d,%d]/[%d,%d]", name, (int)rows, (int)columns, row, 1 - row);
+}
+
+/* Ways of an operand: dense, shifted, padded, stepped, transposed, a batch stride of zero, gaps
+ * between batches alone, one row for all, one column for all. */
 static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows,
                     int64_t columns, int way) {
     const int64_t sizes[3] = {batch, rows, columns};
     int32_t skip = batched ? 0 : 1;
-    if (way == 6 && batched)
+    if (way == ROWS_EXPANDED || way == COLUMNS_EXPANDED)
+        expanded(l, name, batched ? batch : 0, rows, columns, way == ROWS_EXPANDED ? 0 : 1);
+    else if (way == 6 && batched)
         tc_line_add(l, "%s=[%d,%d,%d]/[%d,%d,1]", name, (int)batch, (int)rows, (int)columns,
                     (int)((rows + 1) * columns), (int)columns);
     else if (way == 5 && batched)
@@ -113,6 +127,16 @@ static void list_timed(const tc_sampler *m) {
             tc_emit(m, call_line(m, &timed[k].size, 0, 0, timed[k].b, 0, 0));
 }
 
+/* Each operand expanded along each dimension, where the product is one of vectors and where it is not. */
+static void list_expanded(const tc_sampler *m) {
+    static const struct sized some[] = {{1, 1, 90, 7}, {1, 7, 90, 1}, {1, 70, 90, 80}};
+    for (int k = 0; k < TC_LENGTH(some); k++)
+        for (int way = ROWS_EXPANDED; way <= COLUMNS_EXPANDED; way++) {
+            tc_emit(m, call_line(m, &some[k], 0, way, 0, 0, 0));
+            tc_emit(m, call_line(m, &some[k], 0, 0, way, 0, 0));
+        }
+}
+
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
     static const struct sized large[] = {
@@ -145,6 +169,7 @@ static void list(const tc_sampler *m) {
             tc_emit(m, call_line(m, &(struct sized){1, 1, 40, 200}, 0, 0, 0, out, 0));
         }
         list_ones(m);
+        list_expanded(m);
     }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(m, &sized[k], k % 4, 0, 0, 0, 0);
