@@ -129,7 +129,7 @@ static void list_timed(const tc_sampler *m) {
 
 /* Each operand expanded along each dimension, where the product is one of vectors and where it is not. */
 static void list_expanded(const tc_sampler *m) {
-    static const struct sized some[] = {{1, 1, 90, 7}, {1, 7, 90, 1}, {1, 70, 90, 80}};
+    static const struct sized some[] = {{1, 1, 90, 300}, {1, 300, 90, 1}, {1, 70, 90, 80}};
     for (int k = 0; k < TC_LENGTH(some); k++)
         for (int way = ROWS_EXPANDED; way <= COLUMNS_EXPANDED; way++) {
             tc_emit(m, call_line(m, &some[k], 0, way, 0, 0, 0));
