@@ -3,26 +3,20 @@
 #include "bench/common.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_THREADS = 256, TRIES = 7, BYTES = 64 << 20, CHAINS = 12, STEPS = 10000000 };
 
 typedef struct part {
     pthread_barrier_t *meet;
-    char *to, *from;
-    size_t bytes;
     double began, ended;
-    float (*chains)(float);
-    float seen;
+    char *to, *from; /* to copy */
+    size_t bytes;
+    float (*chains)(float by); /* to multiply */
+    float product;
 } part;
-
-static int count_threads(void) {
-    const char *said = getenv("OMP_NUM_THREADS");
-    int n = said && atoi(said) > 0 ? atoi(said) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
-}
 
 static void *copy(void *context) {
     part *p = context;
@@ -33,51 +27,52 @@ static void *copy(void *context) {
     return NULL;
 }
 
-/* CHAINS(name, lanes): chains that do not wait for each other hide how long one step takes. As wide as
- * registers are, of which there are enough. */
-#define CHAINS_OF(name, lanes) \
-    static float name(float by) { \
+/* Chains hide how long one step takes, since they do not wait for each other; there are registers for
+ * all of them. */
+#define CHAINS_OF(name, lanes, target) \
+    target static float name(float by) { \
         typedef float vector __attribute__((vector_size((lanes) * sizeof(float)))); \
         vector sum[CHAINS], factor; \
         for (int i = 0; i < (lanes); i++) \
             factor[i] = by; \
         for (int c = 0; c < CHAINS; c++) \
             sum[c] = factor * (float)c; \
-        for (int step = 0; step < STEPS; step++) \
-            _Pragma("GCC unroll 12") for (int c = 0; c < CHAINS; c++) sum[c] = \
-                sum[c] * factor + factor; \
+        for (int step = 0; step < STEPS; step++) { \
+            _Pragma("GCC unroll 12") \
+            for (int c = 0; c < CHAINS; c++) \
+                sum[c] = sum[c] * factor + factor; \
+        } \
         for (int c = 1; c < CHAINS; c++) \
             sum[0] += sum[c]; \
         return sum[0][0]; \
     }
+CHAINS_OF(chains_of_4, 4, )
 #ifdef __x86_64__
-__attribute__((target("avx512f"))) CHAINS_OF(chains_of_16, 16) __attribute__((target("avx2,fma")))
-CHAINS_OF(chains_of_8, 8)
+CHAINS_OF(chains_of_8, 8, __attribute__((target("avx2,fma"))))
+CHAINS_OF(chains_of_16, 16, __attribute__((target("avx512f"))))
 #endif
-    CHAINS_OF(chains_of_4, 4)
 
-    /* The widest that runs here. */
-    static float (*find_chains(int *out_lanes))(float) {
+typedef struct width {
+    float (*chains)(float by);
+    int lanes;
+} width;
+
+static width find_widest(void) {
 #ifdef __x86_64__
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) {
-        *out_lanes = 16;
-        return chains_of_16;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        *out_lanes = 8;
-        return chains_of_8;
-    }
+    if (__builtin_cpu_supports("avx512f"))
+        return (width){chains_of_16, 16};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (width){chains_of_8, 8};
 #endif
-    *out_lanes = 4;
-    return chains_of_4;
+    return (width){chains_of_4, 4};
 }
 
 static void *multiply(void *context) {
     part *p = context;
     pthread_barrier_wait(p->meet);
     p->began = bench_now();
-    p->seen = p->chains(0.999f);
+    p->product = p->chains(0.999f);
     p->ended = bench_now();
     BENCH_OPAQUE(p);
     return NULL;
@@ -93,7 +88,10 @@ static double least(void *(*work)(void *), part *parts, int n) {
         double began = 1e300, ended = 0;
         for (int i = 0; i < n; i++) {
             parts[i].meet = &meet;
-            pthread_create(&threads[i], NULL, work, &parts[i]);
+            if (pthread_create(&threads[i], NULL, work, &parts[i]) != 0) {
+                fprintf(stderr, "ceilings: the system starts no %d threads\n", n);
+                exit(1);
+            }
         }
         for (int i = 0; i < n; i++) {
             pthread_join(threads[i], NULL);
@@ -106,9 +104,9 @@ static double least(void *(*work)(void *), part *parts, int n) {
     return best;
 }
 
-double bench_ceiling_copy(void) {
+double bench_ceiling_copy(uint32_t n_threads) {
     part parts[MAX_THREADS] = {0};
-    int n = count_threads();
+    int n = n_threads < MAX_THREADS ? (int)n_threads : MAX_THREADS;
     char *to = malloc(BYTES), *from = malloc(BYTES);
     double gb = -1;
     if (to && from) {
@@ -126,10 +124,11 @@ double bench_ceiling_copy(void) {
     return gb;
 }
 
-double bench_ceiling_multiply(void) {
+double bench_ceiling_multiply(uint32_t n_threads) {
     part parts[MAX_THREADS] = {0};
-    int n = count_threads(), lanes = 0;
+    int n = n_threads < MAX_THREADS ? (int)n_threads : MAX_THREADS;
+    width widest = find_widest();
     for (int i = 0; i < n; i++)
-        parts[i].chains = find_chains(&lanes);
-    return 2e-9 * lanes * CHAINS * (double)STEPS * n / least(multiply, parts, n);
+        parts[i].chains = widest.chains;
+    return 2e-9 * widest.lanes * CHAINS * (double)STEPS * n / least(multiply, parts, n);
 }

@@ -394,34 +394,49 @@ def table(results):
                      for line in [head, rule, *lines])
 
 
-def text_of(report):
+def head_of(report):
+    """Where and how it was measured, and what: lines."""
     m = report["machine"]
+    return [f"{m['cpu']}, {m['cores']} cores, {m['memory']}; {m['system']}, Linux {m['kernel']}; {m['compiler']}",
+            f"Tenon: {report['tenon']}", f"PyTorch: {report['peer']} ({report['peer_source']})",
+            f"{report['rounds']} rounds of {report['seconds']:g} s a row and side, in turns; load average "
+            f"{report['load_before']:.1f} before, {report['load_after']:.1f} after (both sides run alone: 1-2)"]
+
+
+def text_of(report):
     return "\n".join([
-        f"{m['cpu']}, {m['cores']} cores, {m['memory']}; {m['system']}, Linux {m['kernel']}; {m['compiler']}",
-        f"Tenon: {report['tenon']}", f"PyTorch: {report['peer']} ({report['peer_source']})",
-        f"{report['rounds']} rounds of {report['seconds']:g} s a row and side, in turns; load average "
-        f"{report['load_before']:.1f} before, {report['load_after']:.1f} after (both sides run alone: 1-2)",
-        "set to the number of threads: " + ", ".join(THREAD_VARIABLES)
+        *head_of(report), "set to the number of threads: " + ", ".join(THREAD_VARIABLES)
         + ", tn_set_num_threads, at::set_num_threads", "", table(report["results"])])
 
 
-def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+def parser_of(usage, rounds, seconds):
+    """What every comparison with PyTorch takes."""
+    parser = argparse.ArgumentParser(usage=usage)
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds)
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--venv", type=pathlib.Path)
     parser.add_argument("--peer", choices=["auto", "present", "wheel", "debian"], default="auto")
-    parser.add_argument("rows", nargs="*")
+    return parser
+
+
+def parse(parser):
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.venv = options.venv or options.build / "bench-peer" / "venv"
     options.is_gpu = not options.device.startswith("cpu")
+    return options
+
+
+def arguments():
+    parser = parser_of(__doc__, rounds=7, seconds=0.3)
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("rows", nargs="*")
+    options = parse(parser)
     options.programs, others = (GPU_PROGRAMS, PROGRAMS) if options.is_gpu else (PROGRAMS, GPU_PROGRAMS)
     own = {row for rows in options.programs.values() for row in rows}
     if set(options.rows) - own:
@@ -436,24 +451,33 @@ def arguments():
     return options
 
 
+def start_report(options, peer):
+    return {"machine": machine(), "peer_source": peer.what, "rounds": options.rounds,
+            "seconds": options.seconds, "load_before": os.getloadavg()[0], "results": []}
+
+
+def tell(options, report, text):
+    """Prints the text, and writes what was asked for."""
+    text += "\n\nTiny work: these figures mean nothing." if options.tiny else ""
+    print(text)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    if options.markdown:
+        options.markdown.write_text(text + "\n")
+
+
 def main():
     options = arguments()
     peer = find_peer(options)
     program = build_peer(peer, options.build / "bench-peer")
-    report = {"machine": machine(), "peer_source": peer.what, "rounds": options.rounds,
-              "seconds": options.seconds, "load_before": os.getloadavg()[0], "results": []}
+    report = start_report(options, peer)
     for n_threads in options.threads:
         results, heads = compare(options, peer, program, n_threads)
         report["results"] += results
         report.update({side: head["version"] for side, head in heads.items()})
         report["environment"] = heads["peer"]["environment"]
     report["load_after"] = os.getloadavg()[0]
-    text = text_of(report) + ("\n\nTiny work: these figures mean nothing." if options.tiny else "")
-    print(text)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    if options.markdown:
-        options.markdown.write_text(text + "\n")
+    tell(options, report, text_of(report))
 
 
 if __name__ == "__main__":

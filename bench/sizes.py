@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """Operators from one element to past the caches, in f32 and bf16, on all threads and on one, beside PyTorch.
 
-usage: sizes.py [--device DEVICE] [--build FOLDER] [--rounds N] [--seconds S] [--threads N[,N...]] [--json FILE]
-                [--markdown FILE] [--svg FILE] [--venv FOLDER] [--peer auto|present|wheel|debian] [--tiny] [OPERATION...]
+usage: sizes.py [--build FOLDER] [--rounds N] [--seconds S] [--threads N[,N...]] [--json FILE] [--markdown FILE]
+                [--svg FILE] [--venv FOLDER] [--peer auto|present|wheel|debian] [--tiny] [OPERATION...]
 
 Prints, for each operation and size, PyTorch's time over Tenon's (above 1: Tenon is faster), each the median of
 rounds in turns, and for what is past the caches the share of what the machine can copy or multiply, measured in
-the same run. With --json, the figures; with --svg, a picture of the ratios.
+the same run. With --json, the figures; with --svg, a picture of the ratios. All of it takes ten minutes; --tiny, for
+trying the programs, leaves the larger sizes away.
 """
 
-import argparse
 import html
-import json
 import math
 import os
 import pathlib
@@ -25,13 +24,20 @@ import compare
 MOVED = {"add": 3, "relu": 2, "exp": 2, "gelu": 2, "copy": 2, "transpose": 2, "gather": 2, "sum": 1, "sum_rows": 1,
          "sum_columns": 1, "argmax": 1, "cumsum": 2, "softmax": 2, "layer_norm": 2}
 BYTES = {"F32": 4, "BF16": 2}
-PAST_THE_CACHES = 25
+PAST_THE_CACHES = 25  # log2 of the elements
+TINY = 14
 CEILINGS = {"ceiling-copy": "GB/s", "ceiling-multiply": "GFLOP/s"}
 
 
 def rows_of(program):
-    listed = compare.run([program, "--list"])
-    return [line.split()[0] for line in listed.stdout.splitlines() if "/" in line.split()[0]]
+    names = [line.split()[0] for line in compare.run([program, "--list"]).stdout.splitlines() if line.strip()]
+    return [name for name in names if name not in CEILINGS]
+
+
+def size_of(row):
+    """log2 of its elements."""
+    operation, _, size = row.split("/")
+    return 2 * math.log2(int(size)) if operation == "matmul" else int(size)
 
 
 def measure(options, program, rows, n_threads):
@@ -144,45 +150,32 @@ def picture(report):
 
 
 def text_of(report):
-    m = report["machine"]
     ceilings = [f"{n} thread{'s' if int(n) > 1 else ''}: "
                 + ", ".join(f"{of[name]:.0f} {unit}" for name, unit in CEILINGS.items())
                 for n, of in report["ceilings"].items()]
-    slower = [r for r in report["results"] if r["ratio"] < 1]
+    ratios = [r["ratio"] for r in report["results"]]
     return "\n".join([
-        f"{m['cpu']}, {m['cores']} cores, {m['memory']}; {m['system']}, Linux {m['kernel']}; {m['compiler']}",
-        f"Tenon: {report['tenon']}", f"PyTorch: {report['peer']} ({report['peer_source']})",
-        f"{report['rounds']} rounds of {report['seconds']:g} s a row and side, in turns; load average "
-        f"{report['load_before']:.1f} before, {report['load_after']:.1f} after (both sides run alone: 1-2)",
-        "at most, copying and multiplying: " + "; ".join(ceilings), "", tables(report["results"]),
-        f"{len(slower)} of {len(report['results'])} are slower than PyTorch's; the median is "
-        f"{statistics.median(r['ratio'] for r in report['results']):.2f}.",
+        *compare.head_of(report), "at most, copying and multiplying: " + "; ".join(ceilings), "",
+        tables(report["results"]),
+        f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)} are slower than PyTorch's; the median is "
+        f"{statistics.median(ratios or [0]):.2f}.",
         *(f"failed: {row}: {why}" for row, why in report["failed"].items())])
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=compare.HERE.parent / "build")
-    for name in ("json", "markdown", "svg", "venv"):
-        parser.add_argument(f"--{name}", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.05)
-    parser.add_argument("--device", default="cpu:0")
-    parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--peer", choices=["auto", "present", "wheel", "debian"], default="auto")
+    parser = compare.parser_of(__doc__, rounds=5, seconds=0.05)
+    parser.set_defaults(device="cpu:0")
+    parser.add_argument("--svg", type=pathlib.Path)
     parser.add_argument("operations", nargs="*")
-    options = parser.parse_args()
-    options.build = options.build.resolve()
-    options.venv = options.venv or options.build / "bench-peer" / "venv"
-    options.is_gpu = not options.device.startswith("cpu")
+    options = compare.parse(parser)
     options.threads = options.threads or sorted({os.cpu_count(), 1}, reverse=True)
-    options.rows = rows_of(options.build / "bench" / "sizes")
-    known = {row.split("/")[0] for row in options.rows}
+    rows = rows_of(options.build / "bench" / "sizes")
+    known = sorted({row.split("/")[0] for row in rows})
     for operation in options.operations:
         if operation not in known:
-            parser.error(f"there is no operation '{operation}'; there are: {', '.join(sorted(known))}")
-    options.rows = [row for row in options.rows if not options.operations or row.split("/")[0] in options.operations]
+            parser.error(f"there is no operation '{operation}'; there are: {', '.join(known)}")
+    options.rows = [row for row in rows if row.split("/")[0] in (options.operations or known)
+                    and not (options.tiny and size_of(row) > TINY)]
     return options
 
 
@@ -190,8 +183,7 @@ def main():
     options = arguments()
     peer = compare.find_peer(options)
     program = compare.build_peer(peer, options.build / "bench-peer")
-    report = {"machine": compare.machine(), "peer_source": peer.what, "rounds": options.rounds,
-              "seconds": options.seconds, "load_before": os.getloadavg()[0], "ceilings": {}, "failed": {}, "results": []}
+    report = compare.start_report(options, peer) | {"ceilings": {}, "failed": {}}
     for n_threads in options.threads:
         samples, report["ceilings"][str(n_threads)], failed, heads = measure(options, program, options.rows, n_threads)
         report["tenon"], report["peer"] = heads
@@ -199,12 +191,7 @@ def main():
         report["results"] += [summary(row, pairs, report["ceilings"][str(n_threads)], n_threads)
                               for row, pairs in samples.items() if row not in failed]
     report["load_after"] = os.getloadavg()[0]
-    text = text_of(report) + ("\n\nTiny work: these figures mean nothing." if options.tiny else "")
-    print(text)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    if options.markdown:
-        options.markdown.write_text(text + "\n")
+    compare.tell(options, report, text_of(report))
     if options.svg:
         options.svg.write_text(picture(report))
     return 1 if report["failed"] else 0

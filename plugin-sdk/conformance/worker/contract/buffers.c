@@ -235,6 +235,13 @@ bool tc_has_streams(tc_contract *k) {
     return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
 }
 
+tn_status tc_ask_until_done(const tc_subject *s, tn_stream_impl *stream, tn_event_impl *event) {
+    tn_status status = TN_NOT_READY;
+    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
+        status = event ? s->ops->events->query(event) : s->ops->streams->query(stream);
+    return status;
+}
+
 bool tc_has_pinned(tc_contract *k) {
     return k->subject->spaces >> TN_SPACE_PINNED & 1 ||
            TC_NOT_OFFERED(k, "the device has no TN_SPACE_PINNED");

@@ -60,6 +60,10 @@ bool tc_has_pinned(tc_contract *k);
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out);
 bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_event_impl **out);
 
+/* What `query` of the event or, where that is NULL, of the stream says once it no longer says
+ * TN_NOT_READY, or after half a minute. */
+tn_status tc_ask_until_done(const tc_subject *s, tn_stream_impl *stream, tn_event_impl *event);
+
 void tc_stream_destroy(tc_contract *k, tn_stream_impl *stream);
 void tc_event_destroy(tc_contract *k, tn_event_impl *event);
 bool tc_stream_sync(tc_contract *k, tn_stream_impl *stream);

@@ -68,14 +68,33 @@ static const tc_contract_row *find(const tc_contract_row *const *tables, size_t 
     return NULL;
 }
 
-/* A line has the parameters that the row's has. */
+/* Has one of the rows of this name, which `row` is the first of, `name=value` among its parameters? */
+static bool has_word(const tc_contract_row *row, const char *name, const char *value) {
+    char word[96];
+    int n = snprintf(word, sizeof word, " %s=%s ", name, value);
+    for (const tc_contract_row *r = row; r->name && n < (int)sizeof word; r++) {
+        char params[256];
+        snprintf(params, sizeof params, " %s ", r->params);
+        if (strcmp(r->name, row->name) == 0 && strstr(params, word))
+            return true;
+    }
+    return false;
+}
+
+/* A line has the parameters that the row has: any number, a word that a row of this name has. */
 static bool is_complete(const tc_contract_row *row, tc_contract *k) {
     for (const char *at = row->params; *at; at += strspn(at, " ")) {
-        char name[32];
+        char name[32], why[TC_MESSAGE];
+        int64_t number;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "="), at);
-        if (!tc_case_get(k->c, name))
+        const char *value = tc_case_get(k->c, name);
+        if (!value)
             return TC_CASE_ERROR(k->out, "%s/%s needs %s=, as in '%s/%s %s'", k->c->class,
                                  row->name, name, k->c->class, row->name, row->params);
+        if (!tc_read_int(value, &number, why) && !has_word(row, name, value))
+            return TC_CASE_ERROR(k->out, "%s/%s knows no %s=%s; it is as in '%s/%s %s'",
+                                 k->c->class, row->name, name, value, k->c->class, row->name,
+                                 row->params);
         at += strcspn(at, " ");
     }
     return true;

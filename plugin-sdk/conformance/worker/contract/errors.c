@@ -58,13 +58,9 @@ static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
 
 /* Asks until the work is done. */
 static tn_status settle(scene *n, bool by_query) {
-    tn_status status = TN_NOT_READY;
     tc_host_forget();
-    if (!by_query)
-        return n->s->ops->streams->synchronize(n->stream);
-    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
-        status = n->s->ops->streams->query(n->stream);
-    return status;
+    return by_query ? tc_ask_until_done(n->s, n->stream, NULL)
+                    : n->s->ops->streams->synchronize(n->stream);
 }
 
 static bool reported(scene *n, bool by_query) {

@@ -85,13 +85,10 @@ static void done_means_done(tc_contract *k) {
                 break;
             if (i % 2) /* behind the mark: not waited for */
                 tc_work_queue(k, &n.work, n.slow);
-            tn_status status = TN_NOT_READY;
             if (strcmp(tc_contract_word(k, "by"), "both") == 0)
                 n.events->query(n.event); /* before it is done: the next may not rely on it */
-            if (!by_query)
-                status = n.events->synchronize(n.event);
-            for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
-                status = n.events->query(n.event);
+            tn_status status = by_query ? tc_ask_until_done(k->subject, n.slow, n.event)
+                                        : n.events->synchronize(n.event);
             if (tc_must(k, by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
                 tc_buffer_check(k, &n.b, n.other,

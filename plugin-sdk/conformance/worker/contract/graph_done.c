@@ -13,17 +13,8 @@ typedef struct way {
     tn_stream_impl *(*wait)(tc_scene *n, tn_stream_impl *stream);
 } way;
 
-/* What `query` of a stream or, where that is not NULL, of an event says in the end. */
-static tn_status ask_until_done(const tc_scene *n, tn_stream_impl *stream, tn_event_impl *event) {
-    const tn_device_ops *ops = n->s->ops;
-    tn_status status = TN_NOT_READY;
-    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
-        status = event ? ops->events->query(event) : ops->streams->query(stream);
-    return status;
-}
-
 static tn_stream_impl *by_query(tc_scene *n, tn_stream_impl *stream) {
-    tc_must(n->k, TNP_STREAM_QUERY, ask_until_done(n, stream, NULL),
+    tc_must(n->k, TNP_STREAM_QUERY, tc_ask_until_done(n->s, stream, NULL),
             "query of a stream, asked until a launch was done,");
     return n->s->stream;
 }
@@ -51,7 +42,7 @@ static tn_event_impl *mark(tc_scene *n, tn_stream_impl *stream) {
 static tn_stream_impl *by_event_query(tc_scene *n, tn_stream_impl *stream) {
     tn_event_impl *event = mark(n, stream);
     if (event)
-        tc_must(n->k, TNP_EVENT_QUERY, ask_until_done(n, stream, event),
+        tc_must(n->k, TNP_EVENT_QUERY, tc_ask_until_done(n->s, stream, event),
                 "query of an event, asked until a launch was done,");
     return n->s->stream;
 }

@@ -3,9 +3,6 @@
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +45,8 @@ static void life_init(tc_contract *k) {
 
 /* What init asks for, and what one of these is answered with. One thread. */
 static struct {
-    char names[32][64];
-    int n, garbled;
+    tc_asked asked;
+    int garbled; /* -1: none */
     const char *value;
     char told[1024]; /* by the last refusal */
     bool one_counts; /* "1" led to a device */
@@ -60,12 +57,8 @@ static const char *garbled_option(const tn_host *host, const char *name) {
     const char *real = tc_host_table()->option(host, name);
     if (!name)
         return real;
-    for (int i = 0; i < options.n; i++)
-        if (strcmp(options.names[i], name) == 0)
-            return i == options.garbled ? options.value : real;
-    if (options.n < 32)
-        snprintf(options.names[options.n++], sizeof options.names[0], "%s", name);
-    return real;
+    int i = tc_asked_index(&options.asked, name);
+    return i >= 0 && i == options.garbled ? options.value : real;
 }
 
 /* A life with work for many threads; how many are there afterwards. */
@@ -80,7 +73,7 @@ static int64_t live_and_count(tc_contract *k, tn_requirement requirement, const 
 }
 
 static const char *garbled_name(void) {
-    return options.garbled < 0 ? "(none)" : options.names[options.garbled];
+    return options.garbled < 0 ? "(none)" : options.asked.names[options.garbled];
 }
 
 /* What fails says why, each time. */
@@ -194,32 +187,29 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
     }
 }
 
-static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *where) {
-    (void)s, (void)type, (void)where;
-    return remove(path);
-}
-
 /* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left
  * behind. */
 static void try_options(tc_contract *k) {
-    static const char *const values[] = {
-        "",        "no such value", "-1", "99999999999999999999999", "1", "0",
-        "1000003", "/dev/null/none"};
+    static const char *const values[] = {"",        "no such value",
+                                         "-1",      "99999999999999999999999",
+                                         "1",       "0", /* behind "1": look_at_none */
+                                         "1000003", "/dev/null/none"};
     tn_host host = *tc_host_table();
     tc_subject s;
     host.option = garbled_option;
-    options.n = 0;
+    options.asked.n = 0;
     options.garbled = -1;
     int64_t threads = live_and_count(k, TNP_INIT_RESULT, "before options are tried", 0);
     if (tc_failed(k) || !tc_lifecycle_load(k, &s))
         return;
     options.tables = tc_tables_sum(s.plugin);
     init_garbled(k, &s, &host);
-    if (options.n == 0) {
+    if (options.asked.n == 0) {
         TC_NOT_OFFERED(k, "init asks for no option");
         return;
     }
-    for (options.garbled = 0; options.garbled < options.n && !tc_failed(k); options.garbled++) {
+    for (options.garbled = 0; options.garbled < options.asked.n && !tc_failed(k);
+         options.garbled++) {
         *options.told = 0;
         options.one_counts = false;
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
@@ -234,18 +224,8 @@ static void try_options(tc_contract *k) {
                   "threads run after shutdown, where init was refused for its options before");
 }
 
-/* In a folder of its own, since a value may be taken for the name of a file. */
 static void life_options(tc_contract *k) {
-    char folder[] = "/tmp/tenon-conform-XXXXXX";
-    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (before < 0 || !mkdtemp(folder) || chdir(folder) != 0)
-        TC_CASE_ERROR(k->out, "no folder can be made in /tmp: %s", strerror(errno));
-    else
-        try_options(k);
-    if (before >= 0 && fchdir(before) == 0)
-        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    if (before >= 0)
-        close(before);
+    tc_in_own_folder(k, try_options);
 }
 
 /* ---- lives ------------------------------------------------------------------------------- */

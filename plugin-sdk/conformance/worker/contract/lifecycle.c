@@ -6,8 +6,12 @@
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/process/census.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +47,36 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
         tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
                        s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
     return opened;
+}
+
+int tc_asked_index(tc_asked *asked, const char *name) {
+    enum { ROOM = sizeof asked->names / sizeof *asked->names };
+    int i = 0;
+    while (i < asked->n && strcmp(asked->names[i], name) != 0)
+        i++;
+    if (i == ROOM)
+        return -1;
+    if (i == asked->n)
+        snprintf(asked->names[asked->n++], sizeof *asked->names, "%s", name);
+    return i;
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *where) {
+    (void)s, (void)type, (void)where;
+    return remove(path);
+}
+
+void tc_in_own_folder(tc_contract *k, void (*run)(tc_contract *k)) {
+    char folder[] = "/tmp/tenon-conform-XXXXXX";
+    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (before < 0 || !mkdtemp(folder) || chdir(folder) != 0)
+        TC_CASE_ERROR(k->out, "no folder can be made in /tmp: %s", strerror(errno));
+    else
+        run(k);
+    if (before >= 0 && fchdir(before) == 0)
+        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (before >= 0)
+        close(before);
 }
 
 /* ---- single calls --------------------------------------------------------------------- */

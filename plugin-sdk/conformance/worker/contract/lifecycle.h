@@ -24,6 +24,19 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
 bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
                        tn_requirement requirement, const char *when);
 
+/* Options that a plugin has asked for, each once. */
+typedef struct tc_asked {
+    char names[32][64];
+    int n;
+} tc_asked;
+
+/* Where `name` stands among them, put behind them if it is new; -1 where they are too many. */
+int tc_asked_index(tc_asked *asked, const char *name);
+
+/* Runs a case where what it takes for the name of a file, a value of an option, say, is one in a folder of
+ * its own, which goes with it. */
+void tc_in_own_folder(tc_contract *k, void (*run)(tc_contract *k));
+
 /* Which kernel calls: `wide` has so many elements that a device splits the work, `product` is what
  * plugins leave to a library. */
 typedef enum tc_probe { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_probe;

@@ -79,10 +79,7 @@ static void finish_and_look(tc_contract *k, scene *n,
 }
 
 static bool ask_until_done(tc_contract *k, tn_stream_impl *stream) {
-    tn_status status = TN_NOT_READY;
-    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
-        status = k->subject->ops->streams->query(stream);
-    return tc_must(k, TNP_STREAM_QUERY, status,
+    return tc_must(k, TNP_STREAM_QUERY, tc_ask_until_done(k->subject, stream, NULL),
                    "query of a stream, asked until its work was done,");
 }
 

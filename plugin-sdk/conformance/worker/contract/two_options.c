@@ -7,28 +7,21 @@
 #include <string.h>
 #include <tenon/ext/threads.h>
 
-enum { MAX_OPTIONS = 32, MAX_DEVICES = 4, N_ANSWERS = 3 + 2 * MAX_DEVICES };
+enum { MAX_DEVICES = 4, N_ANSWERS = 3 + 2 * MAX_DEVICES };
 
 /* What init asks for, and what one host answers to one of these. One thread. */
 static struct {
-    char names[MAX_OPTIONS][64];
-    int n;
+    tc_asked asked;
     const tn_host *odd;
     const char *name, *value;
 } options;
 
 static const char *own_option(const tn_host *host, const char *name) {
-    const char *usual = tc_host_table()->option(host, name);
-    if (!name)
-        return usual;
-    if (host == options.odd && strcmp(name, options.name) == 0)
-        return options.value;
-    for (int i = 0; i < options.n; i++)
-        if (strcmp(options.names[i], name) == 0)
-            return usual;
-    if (options.n < MAX_OPTIONS)
-        snprintf(options.names[options.n++], sizeof options.names[0], "%s", name);
-    return usual;
+    if (name)
+        tc_asked_index(&options.asked, name);
+    return name && host == options.odd && strcmp(name, options.name) == 0
+               ? options.value
+               : tc_host_table()->option(host, name);
 }
 
 /* A host, its instance, and what that answers where nothing else is. */
@@ -141,7 +134,7 @@ static bool find_value(tc_contract *k, const tenant *usual, tenant *odd) {
     return false;
 }
 
-static void two_options(tc_contract *k) {
+static void try_options(tc_contract *k) {
     static tenant usual, odd;
     uint64_t before[N_ANSWERS];
     int seen = 0;
@@ -154,8 +147,8 @@ static void two_options(tc_contract *k) {
         return;
     }
     options.odd = &odd.host;
-    for (int i = 0; i < options.n && !tc_failed(k); i++) {
-        options.name = options.names[i];
+    for (int i = 0; i < options.asked.n && !tc_failed(k); i++) {
+        options.name = options.asked.names[i];
         if (!find_value(k, &usual, &odd))
             continue;
         seen++;
@@ -166,6 +159,10 @@ static void two_options(tc_contract *k) {
     if (seen == 0)
         TC_NOT_OFFERED(k, "no option changes what the device says of itself");
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after two hosts with options of their own");
+}
+
+static void two_options(tc_contract *k) {
+    tc_in_own_folder(k, try_options);
 }
 
 const tc_contract_row tc_two_options_rows[] = {
