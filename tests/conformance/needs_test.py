@@ -15,9 +15,9 @@ WRITE = "--write" in sys.argv
 CONFORM, LESSER, WHOLE, TABLE, TUTORIAL = (str(pathlib.Path(p).resolve()) for p in [w for w in sys.argv[1:] if w != "--write"])
 
 
-def call(command: str, variant: str, *words: str, also: list[str] = (), plugin: str = LESSER) -> subprocess.CompletedProcess:
+def call(command: str, variant: str, *words: str, also: list[str] = ()) -> subprocess.CompletedProcess:
     env = dict(os.environ, LESSER_OF=WHOLE, LESSER=variant, LESSER_ALSO="\n".join(also))
-    return subprocess.run([CONFORM, command, plugin, *words], env=env, capture_output=True, text=True)
+    return subprocess.run([CONFORM, command, LESSER, *words], env=env, capture_output=True, text=True)
 
 
 def needs(variant: str, *words: str, also: list[str] = ()) -> list[dict]:
@@ -83,14 +83,9 @@ class Needs(unittest.TestCase):
         self.assertIn(f"\n{as_list(core)}\n", pathlib.Path(TUTORIAL).read_text())
 
     def test_a_chip_with_its_own_dtypes_alone_holds_memory(self) -> None:
-        """What Memory asks is asked of it as of a whole one: no case fails, and none is left out for its dtypes."""
-        words = ("--set", "smoke", "--quiet", "--filter", "contract/*", "--filter", "process/*")
-        counts = []
-        for plugin in (LESSER, WHOLE):
-            result = call("run", "native", *words, plugin=plugin)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            counts.append(re.search(r": [1-9]\d\d+ passed, 0 failed.*", result.stdout)[0])
-        self.assertEqual(counts[0], counts[1])
+        result = call("run", "native", "--level", "memory", "--quiet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("levels passed: Load, Memory;", result.stdout)
 
     def test_a_chip_with_its_own_dtypes_alone_lacks_just_what_is_listed(self) -> None:
         result = call("run", "native", "--level", "core", "--filter", "/^operator.* T=(f32|i64|bool)/")
@@ -106,7 +101,7 @@ class Needs(unittest.TestCase):
             self.assertIn(f"\n{need['item']}\n", result.stderr)
         # With all of it every operator runs; without any one item just that is missing.
         self.assertEqual(items("native", also=lacks), [])
-        for item in ("bitwise_or bool", lacks[-1]):
+        for item in (lacks[0], "bitwise_or bool", lacks[-1]):
             with self.subTest(item):
                 rest = [other for other in lacks if other != item]
                 self.assertEqual(items("native", also=rest), [item])
