@@ -38,9 +38,8 @@ static void *copy(void *context) {
         for (int c = 0; c < CHAINS; c++) \
             sum[c] = factor * (float)c; \
         for (int step = 0; step < STEPS; step++) { \
-            _Pragma("GCC unroll 12") \
-            for (int c = 0; c < CHAINS; c++) \
-                sum[c] = sum[c] * factor + factor; \
+            _Pragma("GCC unroll 12") for (int c = 0; c < CHAINS; c++) sum[c] = \
+                sum[c] * factor + factor; \
         } \
         for (int c = 1; c < CHAINS; c++) \
             sum[0] += sum[c]; \
