@@ -72,8 +72,11 @@ static inline tn_device tni_arg_device(const tn_cell *cell) {
 static inline double tni_scalar_f64(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? s.v.f64 : (double)s.v.i64;
 }
+/* What no integer holds, NaN included, becomes the most negative one, as x86 converts it. */
 static inline int64_t tni_scalar_i64(tn_scalar s) {
-    return s.tag == TN_CELL_F64 ? (int64_t)s.v.f64 : s.v.i64;
+    if (s.tag != TN_CELL_F64)
+        return s.v.i64;
+    return s.v.f64 >= -0x1p63 && s.v.f64 < 0x1p63 ? (int64_t)s.v.f64 : INT64_MIN;
 }
 /* The most negative integer wraps to itself, as it does in integer tensors. */
 static inline tn_scalar tni_scalar_neg(tn_scalar s) {

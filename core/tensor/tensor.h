@@ -238,9 +238,11 @@ static inline bool tni_reach(int32_t rank, const int64_t *sizes, const int64_t *
             !tni_mul_i64(sizes[i] - 1, strides[i], &step) || !tni_add_i64(last, step, &last))
             return false;
     }
+    if (last == INT64_MAX)
+        return false;
     *out_numel = empty ? 0 : numel;
     *out_reach = empty ? 0 : last + 1;
-    return last < INT64_MAX;
+    return true;
 }
 /* What programs give as a shape: sizes, and strides that may be left out (n < 0: row-major), checked.
  * Both return false with an error that begins with `call`. */

@@ -32,19 +32,23 @@
             *a = best; \
         s->n += n; \
     } \
-    static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t width, int64_t first) { \
-        const T *x = data; \
+    static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t stride, int64_t rows, \
+                                   int64_t width, int64_t first) { \
         T *a = s->a; \
-        if (s->n++ == 0) \
-            memcpy(a, x, sizeof(T) * (size_t)width); \
-        TNC_INDEPENDENT \
-        for (int64_t j = 0; j < width; j++) { \
-            T y = x[j], z = a[j]; \
-            a[j] = ((y symbol z) | (y != y)) ? y : z; \
+        if (s->n == 0) \
+            memcpy(a, data, sizeof(T) * (size_t)width); \
+        s->n += rows; \
+        for (int64_t i = 0; i < rows; i++) { \
+            const T *x = (const T *)((const char *)data + i * stride); \
+            TNC_INDEPENDENT \
+            for (int64_t j = 0; j < width; j++) { \
+                T y = x[j], z = a[j]; \
+                a[j] = ((y symbol z) | (y != y)) ? y : z; \
+            } \
         } \
     } \
     static void op##_merge_##sfx(tnc_state *into, const tnc_state *from, int64_t width) { \
-        op##_columns_##sfx(into, from->a, width, 0); \
+        op##_columns_##sfx(into, from->a, 0, 1, width, 0); \
     } \
     static void op##_finish_##sfx(const tnc_state *s, void *out, int64_t width, \
                                   const tn_cell *attrs) { \
@@ -64,22 +68,25 @@
         } \
         s->n += n; \
     } \
-    static void arg##op##_columns_##sfx(tnc_state *s, const void *data, int64_t width, \
-                                        int64_t first) { \
-        const T *x = data; \
+    static void arg##op##_columns_##sfx(tnc_state *s, const void *data, int64_t stride, \
+                                        int64_t rows, int64_t width, int64_t first) { \
         T *a = s->a; \
         int64_t *b = s->b; \
-        if (s->n++ == 0) \
+        if (s->n == 0) \
             for (int64_t j = 0; j < width; j++) { \
-                a[j] = x[j]; \
+                a[j] = ((const T *)data)[j]; \
                 b[j] = first; \
             } \
-        TNC_INDEPENDENT \
-        for (int64_t j = 0; j < width; j++) { \
-            T y = x[j], z = a[j]; \
-            bool beats = (y symbol z) | ((y != y) & (z == z)); \
-            a[j] = beats ? y : z; \
-            b[j] = beats ? first : b[j]; \
+        s->n += rows; \
+        for (int64_t i = 0; i < rows; i++) { \
+            const T *x = (const T *)((const char *)data + i * stride); \
+            TNC_INDEPENDENT \
+            for (int64_t j = 0; j < width; j++) { \
+                T y = x[j], z = a[j]; \
+                bool beats = (y symbol z) | ((y != y) & (z == z)); \
+                a[j] = beats ? y : z; \
+                b[j] = beats ? first + i : b[j]; \
+            } \
         } \
     } \
     static void arg##op##_merge_##sfx(tnc_state *into, const tnc_state *from, int64_t width) { \

@@ -3,7 +3,7 @@
 #include "plugins/cpu/iterate.h"
 
 enum {
-    GROUP = 256,
+    ROWS = 16, /* of a group, that are gathered at once */
     CHUNK = 16384, /* elements */
     MAX_CHUNKS = 128,
     ENOUGH_GROUPS = 32, /* to keep threads busy without chunks */
@@ -16,7 +16,7 @@ typedef struct reduction {
     tnc_plan kept;    /* input, output */
     tnc_plan reduced; /* input, from the address of an output's first element */
     bool by_columns;
-    int64_t width; /* outputs of a group: GROUP by columns, 1 by rows */
+    int64_t width; /* outputs of a group: TNC_GROUP by columns, 1 by rows */
     int64_t n_groups, n_chunks;
     int64_t chunk; /* elements of the reduced range */
     int64_t state_bytes;
@@ -49,9 +49,10 @@ static void plan(const tn_call *call, reduction *r) {
 
     const tnc_plan *k = &r->kept, *d = &r->reduced;
     int64_t run = k->sizes[k->rank - 1];
-    r->by_columns = run >= SHORT_COLUMNS && d->numel > 1 &&
-                    k->operands[0].strides[k->rank - 1] < d->operands[0].strides[d->rank - 1];
-    r->width = r->by_columns ? tnc_min(GROUP, run) : 1;
+    bool across = d->numel == 1 ||
+                  k->operands[0].strides[k->rank - 1] < d->operands[0].strides[d->rank - 1];
+    r->by_columns = run >= SHORT_COLUMNS && across;
+    r->width = r->by_columns ? tnc_min(TNC_GROUP, run) : 1;
     r->n_groups = k->numel / run * tnc_ceil_div(run, r->width);
     r->chunk = tnc_max(tnc_max(CHUNK / r->width, 1), tnc_ceil_div(d->numel, MAX_CHUNKS));
     if (r->n_groups >= ENOUGH_GROUPS)
@@ -74,24 +75,26 @@ static void reduce_chunk(const reduction *r, const int64_t *at, int64_t width, i
     const tnc_plan *k = &r->kept, *d = &r->reduced;
     const tnc_operand *in = &d->operands[0];
     const tnc_operand *kept = &k->operands[0];
-    _Alignas(64) char block[TNC_BLOCK * 8];
+    _Alignas(64) char block[ROWS * TNC_GROUP * 8];
     int64_t where[TN_MAX_RANK], n;
     int inner = d->rank - 1;
     const char *group = tnc_plan_address(k, kept, at);
     if (r->by_columns) {
-        int64_t stride = kept->strides[k->rank - 1];
+        int64_t stride = kept->strides[k->rank - 1], step = in->strides[inner];
         bool direct = stride == kept->item && kept->cell == kept->item;
-        for (int64_t i = begin; i < end; i++) {
-            const char *x = group;
-            int64_t rest = i;
-            for (int e = inner; e > 0; e--) {
-                x += rest % d->sizes[e] * in->strides[e];
-                rest /= d->sizes[e];
+        for (int64_t i = begin; i < end; i += n) {
+            tnc_plan_seek(d, i, where);
+            const char *x = tnc_plan_address(d, in, where) + (group - in->base);
+            n = tnc_min(end - i, d->sizes[inner] - where[inner]);
+            if (direct) {
+                r->op->columns(s, x, step, n, width, i);
+                continue;
             }
-            x += rest * in->strides[0];
-            if (!direct)
-                tnc_gather_run(block, x, stride, width, kept->dtype);
-            r->op->columns(s, direct ? x : block, width, i);
+            n = tnc_min(n, ROWS);
+            for (int64_t row = 0; row < n; row++)
+                tnc_gather_run(block + row * width * kept->cell, x + row * step, stride, width,
+                               kept->dtype);
+            r->op->columns(s, block, width * kept->cell, n, width, i);
         }
         return;
     }
@@ -123,7 +126,7 @@ static int64_t locate(const reduction *r, int64_t g, int64_t *at) {
 }
 
 static void finish(const reduction *r, const int64_t *at, int64_t width, const tnc_state *s) {
-    _Alignas(64) char block[GROUP * 8];
+    _Alignas(64) char block[TNC_GROUP * 8];
     r->op->finish(s, block, width, r->attrs);
     tnc_plan_move(&r->kept, &r->kept.operands[1], at, block, width, true);
 }
@@ -131,7 +134,7 @@ static void finish(const reduction *r, const int64_t *at, int64_t width, const t
 static void reduce_tasks(void *context, int64_t begin, int64_t end, int slot) {
     const reduction *r = context;
     (void)slot;
-    _Alignas(64) char own[sizeof(tnc_state) + 16 * GROUP];
+    _Alignas(64) char own[sizeof(tnc_state) + 16 * TNC_GROUP];
     int64_t at[TN_MAX_RANK];
     for (int64_t t = begin; t < end; t++) {
         int64_t first = t % r->n_chunks * r->chunk;

@@ -1,7 +1,7 @@
 /* Reductions: what an operator says of its elements, and the one walk that all of them share.
  *
  * The input's dimensions fall into kept and reduced ones; a plan of each walks them. Outputs are
- * made in groups: one at a time, reading along the reduced dimension ("rows"), or up to GROUP
+ * made in groups: one at a time, reading along the reduced dimension ("rows"), or up to TNC_GROUP
  * neighbours at once, adding row after row ("columns"), whichever follows memory. Where there are
  * few outputs the reduced range is cut into chunks, whose states are merged in order. Groups and
  * chunks depend on the shape alone, so results do not depend on the number of threads.
@@ -22,16 +22,20 @@ typedef struct tnc_state {
 typedef struct tnc_reducer {
     /* n more elements, dense, of the one output; the first is element `first` of the range */
     void (*rows)(tnc_state *s, const void *x, int64_t n, int64_t first);
-    /* one more element, number `first`, of each of `width` outputs */
-    void (*columns)(tnc_state *s, const void *x, int64_t width, int64_t first);
+    /* `rows` more elements of each of `width` outputs, at most TNC_GROUP: element first + i of output j is
+     * the j-th of the dense row at x + i * stride bytes */
+    void (*columns)(tnc_state *s, const void *x, int64_t stride, int64_t rows, int64_t width,
+                    int64_t first);
     /* the elements of `from` come after those of `into` */
     void (*merge)(tnc_state *into, const tnc_state *from, int64_t width);
     /* results, dense, of the computing type (i64 for argmax and argmin) */
     void (*finish)(const tnc_state *s, void *out, int64_t width, const tn_cell *attrs);
 } tnc_reducer;
 
-/* Partial results of a row: two to eight vectors, to hide latency. */
-enum { TNC_LANES = 32 };
+enum {
+    TNC_LANES = 32, /* partial results of a row: two to eight vectors, to hide latency */
+    TNC_GROUP = 256 /* outputs */
+};
 
 /* The kernels' run, with the reducer as `user`, and their prepare (reduce.c). */
 #define tnc_reduce TNC_ISA(tnc_reduce)

@@ -1,41 +1,54 @@
 /* sum and prod. */
 #include "plugins/cpu/reduce.h"
 
-enum { PAIR = 16 /* elements that a lane adds before lanes are combined */ };
+/* Partial results of a row: four vectors of 64 bytes, to hide latency. */
+#define LANES(L) (256 / (int)sizeof(L))
 
-/* T as given, L in the lanes, A accumulated in. Runs of TNC_LANES * PAIR elements are combined in L,
- * each lane adding PAIR of them and the lanes in a tree, and carried in A. */
+enum { PAIR = 16 /* elements that are added in L before they are added in A */ };
+
+/* T as given, L in the lanes, A accumulated in. Runs of up to LANES * PAIR elements are combined in L, each
+ * lane adding up to PAIR of them and the lanes in a tree, and carried in A. Columns add up to PAIR rows in L. */
 #define FOLD(op, sfx, T, L, A, symbol, identity) \
     static void op##_rows_##sfx(tnc_state *s, const void *data, int64_t n, int64_t first) { \
         const T *x = data; \
         A total = s->n ? *(A *)s->a : identity; \
-        int64_t i = 0; \
-        for (; i + TNC_LANES * PAIR <= n; i += TNC_LANES * PAIR) { \
-            L lanes[TNC_LANES]; \
-            for (int j = 0; j < TNC_LANES; j++) \
-                lanes[j] = (L)x[i + j]; \
-            for (int k = 1; k < PAIR; k++) \
-                for (int j = 0; j < TNC_LANES; j++) \
-                    lanes[j] = lanes[j] symbol(L) x[i + k * TNC_LANES + j]; \
-            for (int width = TNC_LANES / 2; width > 0; width /= 2) \
+        s->n += n; \
+        for (; n >= LANES(L); n -= LANES(L)) { \
+            L lanes[LANES(L)]; \
+            int64_t more = tnc_min(n / LANES(L), PAIR) - 1; \
+            for (int j = 0; j < LANES(L); j++) \
+                lanes[j] = (L)x[j]; \
+            x += LANES(L); \
+            for (int64_t k = 0; k < more; k++, x += LANES(L), n -= LANES(L)) \
+                for (int j = 0; j < LANES(L); j++) \
+                    lanes[j] = lanes[j] symbol(L) x[j]; \
+            for (int width = LANES(L) / 2; width > 0; width /= 2) \
                 for (int j = 0; j < width; j++) \
                     lanes[j] = lanes[j] symbol lanes[j + width]; \
             total = total symbol(A) lanes[0]; \
         } \
-        for (; i < n; i++) \
+        for (int64_t i = 0; i < n; i++) \
             total = total symbol(A) x[i]; \
         *(A *)s->a = total; \
-        s->n += n; \
     } \
-    static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t width, int64_t first) { \
-        const T *x = data; \
+    static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t stride, int64_t rows, \
+                                   int64_t width, int64_t first) { \
         A *a = s->a; \
-        if (s->n++ == 0) \
+        if (s->n == 0) \
             for (int64_t j = 0; j < width; j++) \
                 a[j] = identity; \
-        TNC_INDEPENDENT \
-        for (int64_t j = 0; j < width; j++) \
-            a[j] = a[j] symbol(A) x[j]; \
+        s->n += rows; \
+        L sums[TNC_GROUP]; \
+        for (const char *x = data; rows > 0; rows -= PAIR) { \
+            for (int64_t j = 0; j < width; j++) \
+                sums[j] = (L)((const T *)x)[j]; \
+            x += stride; \
+            for (int64_t k = 1; k < tnc_min(rows, PAIR); k++, x += stride) \
+                for (int64_t j = 0; j < width; j++) \
+                    sums[j] = sums[j] symbol(L)((const T *)x)[j]; \
+            for (int64_t j = 0; j < width; j++) \
+                a[j] = a[j] symbol(A) sums[j]; \
+        } \
     } \
     static void op##_merge_##sfx(tnc_state *into, const tnc_state *from, int64_t width) { \
         A *a = into->a; \

@@ -11,34 +11,55 @@ static void var_add(tnc_state *s, int64_t j, double n, double mean, double m2) {
     m2s[j] += m2 + distance * distance * before * n / (before + n);
 }
 
+enum { VAR_LANES = 32 };
+
+/* Of all lanes, in a tree. */
+static double var_total(double *lanes) {
+    for (int width = VAR_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            lanes[j] += lanes[j + width];
+    return lanes[0];
+}
+
 #define VAR(sfx, T) \
     static void var_rows_##sfx(tnc_state *s, const void *data, int64_t n, int64_t first) { \
         const T *x = data; \
-        double sum = 0, m2 = 0; \
-        for (int64_t i = 0; i < n; i++) \
-            sum += x[i]; \
-        double mean = sum / (double)n; \
-        for (int64_t i = 0; i < n; i++) \
-            m2 += (x[i] - mean) * (x[i] - mean); \
+        double sums[VAR_LANES] = {0}, squares[VAR_LANES] = {0}; \
+        int64_t i = 0; \
+        for (; i + VAR_LANES <= n; i += VAR_LANES) \
+            for (int j = 0; j < VAR_LANES; j++) \
+                sums[j] += x[i + j]; \
+        for (int j = 0; i + j < n; j++) \
+            sums[j] += x[i + j]; \
+        double mean = var_total(sums) / (double)n; \
+        for (i = 0; i + VAR_LANES <= n; i += VAR_LANES) \
+            for (int j = 0; j < VAR_LANES; j++) \
+                squares[j] += (x[i + j] - mean) * (x[i + j] - mean); \
+        for (int j = 0; i + j < n; j++) \
+            squares[j] += (x[i + j] - mean) * (x[i + j] - mean); \
+        double m2 = var_total(squares); \
         if (s->n == 0) \
             *(double *)s->a = mean, *(double *)s->b = m2; \
         else \
             var_add(s, 0, (double)n, mean, m2); \
         s->n += n; \
     } \
-    static void var_columns_##sfx(tnc_state *s, const void *data, int64_t width, int64_t first) { \
-        const T *x = data; \
+    static void var_columns_##sfx(tnc_state *s, const void *data, int64_t stride, int64_t rows, \
+                                  int64_t width, int64_t first) { \
         double *mean = s->a, *m2 = s->b; \
         if (s->n == 0) \
             for (int64_t j = 0; j < width; j++) \
                 mean[j] = m2[j] = 0; \
-        double share = 1 / (double)++s->n; \
-        TNC_INDEPENDENT \
-        for (int64_t j = 0; j < width; j++) { \
-            double distance = x[j] - mean[j]; \
-            double moved = mean[j] + distance * share; \
-            m2[j] += distance * (x[j] - moved); \
-            mean[j] = moved; \
+        for (int64_t i = 0; i < rows; i++) { \
+            const T *x = (const T *)((const char *)data + i * stride); \
+            double share = 1 / (double)++s->n; \
+            TNC_INDEPENDENT \
+            for (int64_t j = 0; j < width; j++) { \
+                double distance = x[j] - mean[j]; \
+                double moved = mean[j] + distance * share; \
+                m2[j] += distance * (x[j] - moved); \
+                mean[j] = moved; \
+            } \
         } \
     } \
     static void var_finish_##sfx(const tnc_state *s, void *out, int64_t width, \

@@ -38,7 +38,7 @@ typedef struct tn_profile_event {
     const char *device; /* "npu:0"; "" when no tensor says */
     const char *kernel; /* whose kernel: the plugin's id, or what a program said; "" without */
     int64_t start_ns;   /* host clock, from tn_profile_start */
-    int64_t host_ns;    /* until the call returned */
+    int64_t host_ns;    /* until the call returned, what the profiler itself takes included */
     int64_t device_ns;  /* between the stream's events round the call; -1: not measured, as on a
                            device without streams, whose work is done when the call returns, and
                            of calls that only make views */

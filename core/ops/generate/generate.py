@@ -4,7 +4,7 @@
 usage: generate.py [--check] operators.toml kernels.toml OUTPUT...
 
 An output is known by its name: ops.h (public), operators.h and functions.h (internal), ops.c,
-table.c, gradcheck_cases.c, operator_samples.c, operators.md, core-aten.md. With --check nothing is written; the
+table.c, gradcheck_cases.c, operator_samples.c, operators.md, core-aten.md; methods.inc, _core.pyi (Python). With --check nothing is written; the
 exit code says whether the outputs are current.
 """
 
@@ -15,6 +15,7 @@ import emit_api
 import emit_aten
 import emit_core
 import emit_page
+import emit_python
 import emit_tests
 import table as tables
 
@@ -34,6 +35,8 @@ def main(operators, kernels, outputs, check):
         "functions.h": lambda: emit_core.CoreEmitter(table, kernel_table).header(),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
         "core-aten.md": lambda: emit_aten.page(pathlib.Path(operators).with_name("core_aten.toml"), table),
+        "methods.inc": lambda: emit_python.methods(table),
+        "_core.pyi": lambda: emit_python.types(table),
         "operators.md": lambda: emit_page.page(table, tables.sections(table), kernel_table),
     }
     for output in map(pathlib.Path, outputs):

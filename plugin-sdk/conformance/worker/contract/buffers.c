@@ -188,9 +188,12 @@ static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
 }
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
-    uint64_t most = s->max_allocation && s->max_allocation < 4 * (uint64_t)MOST_BYTES
-                        ? s->max_allocation / 4
-                        : MOST_BYTES;
+    /* a quarter of what there is, so that the case has room beside it */
+    uint64_t most = MOST_BYTES, there = tc_free_bytes(s);
+    if (s->max_allocation && s->max_allocation / 4 < most)
+        most = s->max_allocation / 4;
+    if (there / 4 < most)
+        most = there / 4;
     *out = (tc_work){.subject = s};
     for (uint64_t bytes = LEAST_BYTES;
          try_work(k, out, bytes) && out->seconds < FILL_SECONDS && bytes * 4 <= most; bytes *= 4)

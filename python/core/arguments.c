@@ -1,0 +1,191 @@
+/* From Python's objects to the cells of a call. */
+#include "python/core/core.h"
+
+#include <string.h>
+
+/* ---- memory of a call -------------------------------------------------------------------- */
+
+void *tnp_arena_take(tnp_arena *arena, size_t bytes) {
+    uint32_t n = (uint32_t)((bytes + 7) / 8), room = (uint32_t)(sizeof arena->words / 8) - arena->used;
+    if (n <= room) {
+        void *taken = arena->words + arena->used;
+        arena->used += n;
+        return taken;
+    }
+    if (arena->n_blocks == sizeof arena->blocks / sizeof arena->blocks[0])
+        return PyErr_Format(PyExc_ValueError, "too many long lists in one call");
+    void *block = PyMem_Malloc(bytes);
+    if (!block)
+        return PyErr_NoMemory();
+    return arena->blocks[arena->n_blocks++] = block;
+}
+
+void tnp_arena_free(tnp_arena *arena) {
+    for (uint32_t i = 0; i < arena->n_blocks; i++)
+        PyMem_Free(arena->blocks[i]);
+    arena->used = arena->n_blocks = 0;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+/* An integer, or what says that it is one (numpy's): 1, 0 or, where it is beyond 64 bits, -1. */
+static int integer(PyObject *object, int64_t *out) {
+    PyObject *number;
+    if (PyLong_Check(object))
+        number = Py_NewRef(object);
+    else if (PyIndex_Check(object) && !tnp_is_tensor(object))
+        number = PyNumber_Index(object);
+    else
+        return 0;
+    if (!number)
+        return -1;
+    *out = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    return *out == -1 && PyErr_Occurred() ? -1 : 1;
+}
+
+int tnp_scalar_from(PyObject *object, tn_cell *cell) {
+    if (PyBool_Check(object)) {
+        *cell = tn_bool(object == Py_True);
+        return 1;
+    }
+    if (PyFloat_Check(object)) {
+        *cell = tn_float(PyFloat_AsDouble(object));
+        return 1;
+    }
+    int64_t value;
+    int found = integer(object, &value);
+    if (found == 1)
+        *cell = tn_int(value);
+    if (found != 0)
+        return found;
+    if (tnp_is_tensor(object) || !PyObject_HasAttrString(object, "__float__") || PyUnicode_Check(object))
+        return 0;
+    PyObject *number = PyNumber_Float(object); /* numpy's float32, say */
+    if (!number)
+        return PyErr_Clear(), 0;
+    *cell = tn_float(PyFloat_AsDouble(number));
+    Py_DECREF(number);
+    return 1;
+}
+
+/* ---- lists ------------------------------------------------------------------------------- */
+
+static int is_list(PyObject *object) {
+    return PyTuple_Check(object) || PyList_Check(object);
+}
+static Py_ssize_t length(PyObject *list) {
+    return PyTuple_Check(list) ? PyTuple_Size(list) : PyList_Size(list);
+}
+static PyObject *element(PyObject *list, Py_ssize_t i) { /* borrowed */
+    return PyTuple_Check(list) ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i);
+}
+
+int tnp_ints_from(PyObject *object, tn_ints *out, tnp_arena *arena) {
+    if (!is_list(object))
+        return 0;
+    Py_ssize_t n = length(object);
+    int64_t *data = tnp_arena_take(arena, (size_t)n * sizeof(int64_t));
+    if (!data)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int found = integer(element(object, i), &data[i]);
+        if (found != 1)
+            return found;
+    }
+    *out = tn_ints_of(data, n);
+    return 1;
+}
+
+static int tensors(PyObject *object, bool with_none, tn_cell *cell, tnp_arena *arena) {
+    if (!is_list(object))
+        return 0;
+    Py_ssize_t n = length(object);
+    tn_tensor **data = tnp_arena_take(arena, (size_t)n * sizeof(void *));
+    if (!data)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *one = element(object, i);
+        if (!tnp_is_tensor(one) && !(with_none && one == Py_None))
+            return 0;
+        data[i] = one == Py_None ? NULL : tnp_handle(one);
+    }
+    *cell = (tn_cell){.tag = TN_CELL_TENSORS, .n = (uint32_t)n, .v.pointer = data};
+    return 1;
+}
+
+/* ---- a cell ------------------------------------------------------------------------------ */
+
+static int one_of(const tn_arg_info *arg, PyObject *object, tn_cell *cell, tnp_arena *arena) {
+    const char *type = arg->type;
+    int64_t value;
+    int found;
+    switch (type[0]) {
+    case 'T': /* Tensor, Tensor[], Tensor?[] */
+        if (type[6])
+            return tensors(object, type[6] == '?', cell, arena);
+        if (!tnp_is_tensor(object))
+            return 0;
+        *cell = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = tnp_handle(object)};
+        return 1;
+    case 'i': /* int, int[] */
+        found = integer(object, &value);
+        if (found == 1 && (type[3] == 0 || arg->n_ints > 0)) {
+            *cell = tn_int(value);
+            return 1;
+        }
+        if (found == 1) { /* a list of one */
+            int64_t *one = tnp_arena_take(arena, sizeof *one);
+            if (!one)
+                return -1;
+            *one = value;
+            *cell = (tn_cell){.tag = TN_CELL_INTS, .n = 1, .v.ints = one};
+            return 1;
+        }
+        if (found == -1 || type[3] == 0)
+            return found;
+        tn_ints ints;
+        found = tnp_ints_from(object, &ints, arena);
+        if (found == 1)
+            *cell = (tn_cell){.tag = TN_CELL_INTS, .n = (uint32_t)ints.n, .v.ints = ints.data};
+        return found;
+    case 'f': /* float */
+        found = PyBool_Check(object) ? 0 : tnp_scalar_from(object, cell);
+        if (found == 1 && cell->tag == TN_CELL_I64)
+            *cell = tn_float((double)cell->v.i64);
+        return found;
+    case 'b': /* bool */
+        if (!PyBool_Check(object))
+            return 0;
+        *cell = tn_bool(object == Py_True);
+        return 1;
+    case 'D': { /* Device */
+        tn_device device;
+        found = tnp_device_from(object, &device);
+        if (found == 1)
+            *cell = tn_int(tn_device_pack(device));
+        return found;
+    }
+    case 's': /* str */
+        if (!PyUnicode_Check(object))
+            return 0;
+        *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = PyUnicode_AsUTF8AndSize(object, NULL)};
+        return cell->v.string ? 1 : -1;
+    default: /* Scalar, ScalarType */
+        if (type[6] == 0)
+            return tnp_scalar_from(object, cell);
+        tn_dtype dtype;
+        found = tnp_dtype_from(object, &dtype);
+        if (found == 1)
+            *cell = tn_int(dtype);
+        return found;
+    }
+}
+
+int tnp_cell_from(const tn_arg_info *arg, PyObject *object, tn_cell *cell, tnp_arena *arena) {
+    if (object == Py_None) {
+        *cell = (tn_cell){.tag = TN_CELL_NONE};
+        return arg->optional;
+    }
+    return one_of(arg, object, cell, arena);
+}

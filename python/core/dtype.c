@@ -1,0 +1,113 @@
+/* tenon.dtype: one object for each. */
+#include "python/core/core.h"
+
+#include <string.h>
+
+typedef struct dtype_object {
+    PyObject_HEAD
+    tn_dtype dtype;
+} dtype_object;
+
+static PyTypeObject *dtype_type;
+static PyObject *objects[TN_DTYPE_COUNT];
+
+/* As Python calls them. */
+static const char *const names[TN_DTYPE_COUNT] = {
+    [TN_F32] = "float32", [TN_F64] = "float64", [TN_F16] = "float16", [TN_BF16] = "bfloat16",
+    [TN_I8] = "int8",     [TN_I16] = "int16",   [TN_I32] = "int32",   [TN_I64] = "int64",
+    [TN_U8] = "uint8",    [TN_BOOL] = "bool",
+};
+
+static tn_dtype of(PyObject *self) {
+    return ((dtype_object *)self)->dtype;
+}
+
+PyObject *tnp_dtype_object(tn_dtype dtype) {
+    if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
+        return PyErr_Format(PyExc_TypeError, "dtype %d is newer than this package", (int)dtype);
+    return Py_NewRef(objects[dtype]);
+}
+
+int tnp_dtype_from(PyObject *object, tn_dtype *out) {
+    if (Py_TYPE(object) == dtype_type) {
+        *out = of(object);
+        return 1;
+    }
+    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
+        object == (PyObject *)&PyBool_Type) {
+        *out = object == (PyObject *)&PyFloat_Type ? TN_F32 : object == (PyObject *)&PyLong_Type ? TN_I64 : TN_BOOL;
+        return 1;
+    }
+    const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    for (tn_dtype d = 0; name && d < TN_DTYPE_COUNT; d++)
+        if (strcmp(name, names[d]) == 0 || strcmp(name, tn_dtype_name(d)) == 0) {
+            *out = d;
+            return 1;
+        }
+    PyErr_Clear();
+    return 0;
+}
+
+static PyObject *repr(PyObject *self) {
+    return PyUnicode_FromFormat("tenon.%s", names[of(self)]);
+}
+
+static PyObject *get_name(PyObject *self, void *closure) {
+    return PyUnicode_FromString(names[of(self)]);
+}
+static PyObject *get_itemsize(PyObject *self, void *closure) {
+    return PyLong_FromLongLong(tn_dtype_size(of(self)));
+}
+static PyObject *get_is_floating_point(PyObject *self, void *closure) {
+    return PyBool_FromLong(of(self) <= TN_BF16);
+}
+static PyObject *get_is_signed(PyObject *self, void *closure) {
+    return PyBool_FromLong(of(self) < TN_U8);
+}
+
+/* Pickled as tenon.float32: by name. */
+static PyObject *reduce(PyObject *self, PyObject *ignored) {
+    return PyUnicode_FromString(names[of(self)]);
+}
+
+static PyGetSetDef properties[] = {
+    {"name", get_name, NULL, "Its name (\"float32\").", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"is_floating_point", get_is_floating_point, NULL, "Is it one of the floating dtypes?", NULL},
+    {"is_signed", get_is_signed, NULL, "Has it negative values?", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot slots[] = {
+    {Py_tp_repr, repr},
+    {Py_tp_getset, properties},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "The type of a tensor's elements: tenon.float32, tenon.int64 ..."},
+    {0, NULL},
+};
+static PyType_Spec spec = {
+    .name = "tenon.dtype",
+    .basicsize = sizeof(dtype_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+int tnp_dtypes_init(PyObject *module) {
+    dtype_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!dtype_type || PyModule_AddObjectRef(module, "dtype", (PyObject *)dtype_type) < 0)
+        return -1;
+    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++) {
+        allocfunc make = (allocfunc)PyType_GetSlot(dtype_type, Py_tp_alloc);
+        dtype_object *object = (dtype_object *)make(dtype_type, 0);
+        if (!object)
+            return -1;
+        object->dtype = d;
+        objects[d] = (PyObject *)object;
+        if (PyModule_AddObjectRef(module, names[d], objects[d]) < 0)
+            return -1;
+    }
+    return 0;
+}

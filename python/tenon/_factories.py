@@ -1,0 +1,61 @@
+"""What makes tensors: the operators, with requires_grad, and sizes as one list or as several numbers."""
+
+from . import _core
+
+
+def _factory(name):
+    operator = getattr(_core, name)
+
+    def make(*args, requires_grad=False, **named):
+        made = operator(*args, **named)
+        return made.requires_grad_() if requires_grad else made
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = operator.__doc__
+    return make
+
+
+empty, zeros, ones, rand, randn, randint, randperm, eye, linspace = map(
+    _factory, ("empty", "zeros", "ones", "rand", "randn", "randint", "randperm", "eye", "linspace"))
+
+
+def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """full(size, fill_value): every element is fill_value."""
+    made = _core.full((size,) if isinstance(size, int) else size, fill_value, dtype=dtype, device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
+    """arange(end) or arange(start, end, step=1): numbers from start on, below end."""
+    if end is None:
+        start, end = 0, start
+    made = _core.arange(start, end, step, dtype=dtype, device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def asarray(data, *, dtype=None, device=None, copy=None):
+    """asarray(data): a tensor of what `data` has, over the same memory where that can be and copy is not True."""
+    if isinstance(data, _core.Tensor):
+        moved = data.to(device) if device is not None else data
+        made = moved.to(dtype) if dtype is not None else moved
+        if made is data and copy:
+            return data.clone()
+        if copy is False and (made.data_ptr() != data.data_ptr() if made.numel() else False):
+            raise ValueError("a copy is needed, and copy=False forbids it")
+        return made
+    if copy is not True and hasattr(data, "__dlpack__"):
+        shared = _core.from_dlpack(data)
+        return asarray(shared, dtype=dtype, device=device, copy=copy)
+    if copy is False:
+        raise ValueError(f"a {type(data).__name__} is copied, and copy=False forbids it")
+    return _core.tensor(data, dtype=dtype, device=device)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """as_tensor(data): asarray by PyTorch's name."""
+    return asarray(data, dtype=dtype, device=device)
+
+
+def from_numpy(array):
+    """from_numpy(array): a tensor over the array's memory."""
+    return _core.from_dlpack(array)

@@ -1,0 +1,87 @@
+"""What Tensor has that is written in Python."""
+
+from . import _core
+from ._core import Tensor
+
+
+class Hook:
+    """A hook that is on; remove() takes it off."""
+
+    def __init__(self, registration):
+        self._registration = registration
+
+    def remove(self):
+        registration, self._registration = self._registration, None
+        if registration is not None:
+            _core._remove_hook(registration)
+
+
+def _register_hook(self, hook):
+    """register_hook(hook): it is called with the gradient when that is complete, and may return another."""
+    return Hook(self._register_hook(hook))
+
+
+def _numpy(self):
+    """numpy(): an array of NumPy over the tensor's memory (bfloat16: of float32, a copy)."""
+    import numpy
+
+    source = self.to(_core.float32) if self.dtype is _core.bfloat16 else self
+    if source.device.type != "cpu":
+        source = source.to("cpu:0")
+    return numpy.asarray(memoryview(source))
+
+
+def _array(self, dtype=None, copy=None):
+    import numpy
+
+    made = _numpy(self.detach())
+    if dtype is not None and made.dtype != numpy.dtype(dtype):
+        if copy is False:
+            raise ValueError("a copy is needed, and copy=False forbids it")
+        return made.astype(dtype)
+    return made.copy() if copy else made
+
+
+def _reduce(self):
+    """Pickled by its elements, which come back on the same device."""
+    return _rebuild, (self.detach().tobytes(), self.shape, self.dtype, str(self.device), self.requires_grad)
+
+
+def _rebuild(data, shape, dtype, device, requires_grad):
+    made = _core.from_bytes(data, shape, dtype, device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _copy(self):
+    return self.clone()
+
+
+def _deep_copy(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError("only leaves can be copied deeply: detach() the tensor first")
+    made = self.detach().clone().requires_grad_(self.requires_grad)
+    memo[id(self)] = made
+    return made
+
+
+def _casts(dtype):
+    return lambda self: self.to(dtype)
+
+
+def _format(self, spec):
+    return format(self.item(), spec) if self.ndim == 0 and spec else repr(self)
+
+
+def _contains(self, value):
+    return bool((self == value).any().item())
+
+
+for name, method in {
+    "register_hook": _register_hook, "numpy": _numpy, "__array__": _array, "__reduce__": _reduce, "__copy__": _copy,
+    "__deepcopy__": _deep_copy, "__format__": _format, "__contains__": _contains,
+    "float": _casts(_core.float32), "double": _casts(_core.float64), "half": _casts(_core.float16),
+    "bfloat16": _casts(_core.bfloat16), "long": _casts(_core.int64), "int": _casts(_core.int32),
+    "bool": _casts(_core.bool), "cpu": lambda self: self.to("cpu:0"),
+    "__array_priority__": 1000,
+}.items():
+    setattr(Tensor, name, method)
