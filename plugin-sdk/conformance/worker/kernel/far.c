@@ -11,13 +11,15 @@
 static const uint64_t of_one_byte =
     TN_DTYPE_BIT(TN_I8) | TN_DTYPE_BIT(TN_U8) | TN_DTYPE_BIT(TN_BOOL);
 
-/* The smallest dtype of each choice: the first of one byte, or of two. */
+/* The smallest dtype of each choice: the first of one byte, or of two; of later ones the second, too. */
 static bool are_smallest(const tc_record *record, const tn_dtype *types) {
     for (uint32_t t = 0; t < record->n_types; t++) {
         uint64_t of_one = record->dtypes[t] & of_one_byte,
                  of_two = record->dtypes[t] & (TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_I16));
         uint64_t some = of_one ? of_one : of_two;
-        if (!some || types[t] != (tn_dtype)__builtin_ctzll(some))
+        uint64_t next = some & (some - 1); /* a second one, for conversions */
+        bool is_first = some && types[t] == (tn_dtype)__builtin_ctzll(some);
+        if (!is_first && !(t > 0 && next && types[t] == (tn_dtype)__builtin_ctzll(next)))
             return false;
     }
     return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
+enum { GATE_BYTES = 8 << 20, GATE_FILLS = 4 }; /* a millisecond or two */
 
 /* Calls of one thread, or of one stream: the line's, each with data and places of its own. Long
  * ones meet each other even when they are few. */
@@ -113,8 +114,42 @@ void tc_same_threads(tc_comparison *m) {
     finish_lanes(lanes, THREADS);
 }
 
+/* Holds all streams up behind work of the first, so that their calls begin together: calls of streams that
+ * are idle come one after the other, as fast as they are queued. */
+typedef struct gate {
+    tn_memory memory; /* 0: there is none, which costs no more than that the calls may not meet */
+    tn_event_impl *event;
+} gate;
+
+static void close_gate(tc_comparison *m, tn_stream_impl *const *streams, gate *g) {
+    const tc_subject *s = m->subject;
+    const tn_event_ops *events = s->ops->events;
+    void *host;
+    *g = (gate){0};
+    if (tc_free_bytes(s) / 4 < GATE_BYTES ||
+        tc_alloc(s, TN_SPACE_DEVICE, GATE_BYTES, &g->memory, &host) != TN_OK)
+        return;
+    if (events->create(s->device, 0, &g->event) != TN_OK) {
+        g->event = NULL;
+        return;
+    }
+    for (int i = 0; i < GATE_FILLS; i++)
+        s->memory->fill(s->device, streams[0], g->memory, 0, (uint8_t)i, GATE_BYTES);
+    if (events->record(g->event, streams[0]) == TN_OK)
+        for (int k = 1; k < STREAMS; k++)
+            events->wait(streams[k], g->event);
+}
+
+static void remove_gate(tc_comparison *m, gate *g) {
+    if (g->event)
+        m->subject->ops->events->destroy(g->event);
+    if (g->memory)
+        m->subject->memory->dealloc(m->subject->device, TN_SPACE_DEVICE, g->memory);
+}
+
 void tc_same_streams(tc_comparison *m) {
     tn_stream_impl *made[STREAMS] = {0};
+    gate held = {0};
     const tn_stream_ops *ops = m->subject->ops->streams;
     if (!ops) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "the device has no streams");
@@ -132,6 +167,8 @@ void tc_same_streams(tc_comparison *m) {
         }
         ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
     }
+    if (ok)
+        close_gate(m, made, &held);
     for (int i = 0; ok && i < lanes[0].n; i++)
         for (int s = 0; s < STREAMS; s++)
             run_one(&lanes[s], i);
@@ -144,6 +181,7 @@ void tc_same_streams(tc_comparison *m) {
         ops->synchronize(made[s]);
         ops->destroy(made[s]);
     }
+    remove_gate(m, &held);
     if (lanes)
         finish_lanes(lanes, STREAMS);
 }
