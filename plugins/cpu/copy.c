@@ -1,4 +1,5 @@
 /* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
+#include "plugins/cpu/convolution.h"
 #include "plugins/cpu/pointwise.h"
 
 /* ---- conversions: one loop per pair of computing types ----------------------------------- */
@@ -82,14 +83,48 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
 
 /* ---- moving without conversion ----------------------------------------------------------- */
 
-/* Tiles of a transposition, in elements: both sides' cache lines are used whole. */
-enum { TILE = 32 };
+/* Tiles of a transposition are squares whose sides are a cache line, so that each line of either side is
+ * touched once: rows of a power of two of bytes fall into few sets of a cache, and would not stay. */
+enum { LINE = 64 };
+
+#define TURN(T) \
+    { \
+        enum { SIDE = LINE / sizeof(T) }; \
+        for (int r = 0; r < SIDE; r++) \
+            for (int c = 0; c < SIDE; c++) \
+                memcpy(to + (r * SIDE + c) * sizeof(T), from + (c * SIDE + r) * sizeof(T), sizeof(T)); \
+        break; \
+    }
+
+/* A tile of lines one behind the other. */
+static void turn(char *to, const char *from, int32_t item) {
+    switch (item) {
+    case 1:
+        TURN(uint8_t)
+    case 2:
+        TURN(uint16_t)
+    case 4:
+        tnc_transpose(TN_F32, to, LINE / 4, from, LINE / 4, LINE / 4, LINE / 4);
+        break;
+    default:
+        TURN(uint64_t)
+    }
+}
 
 static void transpose_tile(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
                            int64_t rows, int64_t columns, int32_t item) {
     /* dst rows are dense, src columns are dense */
+    if (rows * item < LINE || columns * item < LINE) {
+        for (int64_t r = 0; r < rows; r++)
+            tnc_copy_run(dst + r * dst_stride, item, src + r * item, src_stride, columns, item);
+        return;
+    }
+    _Alignas(LINE) char from[LINE * LINE], to[LINE * LINE];
+    for (int64_t c = 0; c < columns; c++)
+        memcpy(from + c * LINE, src + c * src_stride, LINE);
+    turn(to, from, item);
     for (int64_t r = 0; r < rows; r++)
-        tnc_copy_run(dst + r * dst_stride, item, src + r * item, src_stride, columns, item);
+        memcpy(dst + r * dst_stride, to + r * LINE, LINE);
 }
 
 /* Tasks are the tile pairs of (across, inner) for each index of the other dimensions. */
@@ -99,12 +134,13 @@ static void transpose(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
     (void)slot;
     int inner = p->rank - 1, across = m->across;
-    int64_t tile_rows = tnc_ceil_div(p->sizes[across], TILE);
-    int64_t tile_columns = tnc_ceil_div(p->sizes[inner], TILE);
+    int64_t side = LINE / out->item;
+    int64_t tile_rows = tnc_ceil_div(p->sizes[across], side);
+    int64_t tile_columns = tnc_ceil_div(p->sizes[inner], side);
     for (int64_t t = begin; t < end; t++) {
-        int64_t rest = t, column = rest % tile_columns * TILE;
+        int64_t rest = t, column = rest % tile_columns * side;
         rest /= tile_columns;
-        int64_t row = rest % tile_rows * TILE;
+        int64_t row = rest % tile_rows * side;
         rest /= tile_rows;
         char *dst = out->base + row * out->strides[across] + column * out->strides[inner];
         const char *src = in->base + row * in->strides[across] + column * in->strides[inner];
@@ -116,8 +152,8 @@ static void transpose(void *context, int64_t begin, int64_t end, int slot) {
             rest /= p->sizes[d];
         }
         transpose_tile(dst, out->strides[across], src, in->strides[inner],
-                       tnc_min(TILE, p->sizes[across] - row),
-                       tnc_min(TILE, p->sizes[inner] - column), out->item);
+                       tnc_min(side, p->sizes[across] - row),
+                       tnc_min(side, p->sizes[inner] - column), out->item);
     }
 }
 
@@ -173,7 +209,8 @@ static tn_status run(const tn_call *call) {
         return TN_OK;
     }
     int64_t rows = p->sizes[m.across], columns = p->sizes[p->rank - 1];
-    int64_t tiles = tnc_ceil_div(rows, TILE) * tnc_ceil_div(columns, TILE);
+    int64_t side = LINE / p->operands[0].item;
+    int64_t tiles = tnc_ceil_div(rows, side) * tnc_ceil_div(columns, side);
     tiles *= p->numel / (rows * columns);
     tnc_parallel(call, tiles, tnc_max(1, TNC_GRAIN * tiles / p->numel), TNC_MAX_SLOTS, transpose,
                  &m);

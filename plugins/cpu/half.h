@@ -17,9 +17,8 @@ static inline float tnc_from_bf16(uint16_t h) {
 
 static inline uint16_t tnc_to_bf16(float x) {
     uint32_t u = tnc_bits(x);
-    uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-    uint32_t quiet = u >> 16 | 0x40;
-    return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+    uint32_t rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x400000;
+    return (uint16_t)((x != x ? quiet : rounded) >> 16);
 }
 
 /* ---- runs -------------------------------------------------------------------------------- */
