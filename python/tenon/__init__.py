@@ -10,6 +10,7 @@ Operators are functions of this module and methods of Tensor, by PyTorch's names
 them. TENON_DEVICE names the device that tensors are made on when they are not told.
 """
 
+from . import _plugins  # noqa: F401  (before the library looks for plugins)
 from . import _core
 from ._core import *  # noqa: F403
 from ._core import Tensor, bool, dtype  # noqa: F401
