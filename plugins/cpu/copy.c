@@ -92,7 +92,8 @@ enum { LINE = 64 };
         enum { SIDE = LINE / sizeof(T) }; \
         for (int r = 0; r < SIDE; r++) \
             for (int c = 0; c < SIDE; c++) \
-                memcpy(to + (r * SIDE + c) * sizeof(T), from + (c * SIDE + r) * sizeof(T), sizeof(T)); \
+                memcpy(to + (r * SIDE + c) * sizeof(T), from + (c * SIDE + r) * sizeof(T), \
+                       sizeof(T)); \
         break; \
     }
 

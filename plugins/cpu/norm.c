@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-enum { LANES = 64 }; /* four vectors of AVX-512 hide latency; at most LANES * 8 elements meet in one */
+/* Partial sums of a block: four vectors of AVX-512, to hide latency. */
+enum { LANES = 64 };
 
 /* A dense tensor; data is NULL for an optional one left out. */
 typedef struct array {

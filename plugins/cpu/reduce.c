@@ -3,7 +3,7 @@
 #include "plugins/cpu/iterate.h"
 
 enum {
-    ROWS = 16, /* of a group, that are gathered at once */
+    ROWS = 16,     /* of a group, that are gathered at once */
     CHUNK = 16384, /* elements */
     MAX_CHUNKS = 128,
     ENOUGH_GROUPS = 32, /* to keep threads busy without chunks */
@@ -49,8 +49,8 @@ static void plan(const tn_call *call, reduction *r) {
 
     const tnc_plan *k = &r->kept, *d = &r->reduced;
     int64_t run = k->sizes[k->rank - 1];
-    bool across = d->numel == 1 ||
-                  k->operands[0].strides[k->rank - 1] < d->operands[0].strides[d->rank - 1];
+    bool across =
+        d->numel == 1 || k->operands[0].strides[k->rank - 1] < d->operands[0].strides[d->rank - 1];
     r->by_columns = run >= SHORT_COLUMNS && across;
     r->width = r->by_columns ? tnc_min(TNC_GROUP, run) : 1;
     r->n_groups = k->numel / run * tnc_ceil_div(run, r->width);

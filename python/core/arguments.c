@@ -6,7 +6,8 @@
 /* ---- memory of a call -------------------------------------------------------------------- */
 
 void *tnp_arena_take(tnp_arena *arena, size_t bytes) {
-    uint32_t n = (uint32_t)((bytes + 7) / 8), room = (uint32_t)(sizeof arena->words / 8) - arena->used;
+    uint32_t n = (uint32_t)((bytes + 7) / 8),
+             room = (uint32_t)(sizeof arena->words / 8) - arena->used;
     if (n <= room) {
         void *taken = arena->words + arena->used;
         arena->used += n;
@@ -59,7 +60,8 @@ int tnp_scalar_from(PyObject *object, tn_cell *cell) {
         *cell = tn_int(value);
     if (found != 0)
         return found;
-    if (tnp_is_tensor(object) || !PyObject_HasAttrString(object, "__float__") || PyUnicode_Check(object))
+    if (tnp_is_tensor(object) || !PyObject_HasAttrString(object, "__float__") ||
+        PyUnicode_Check(object))
         return 0;
     PyObject *number = PyNumber_Float(object); /* numpy's float32, say */
     if (!number)

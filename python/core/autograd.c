@@ -52,7 +52,9 @@ static tn_tensor **handles(PyObject *object, bool with_none, uint64_t *n, const 
     Py_ssize_t size = is_one ? 1 : PySequence_Check(object) ? PySequence_Size(object) : -1;
     if (size < 0) {
         PyErr_Clear();
-        return PyErr_Format(PyExc_TypeError, "%s is a tensor or a list of tensors, not %R", what, object), NULL;
+        return PyErr_Format(PyExc_TypeError, "%s is a tensor or a list of tensors, not %R", what,
+                            object),
+               NULL;
     }
     tn_tensor **list = PyMem_Calloc((size_t)size + 1, sizeof *list);
     if (!list)
@@ -84,8 +86,8 @@ static PyObject *backward(PyObject *tensors, PyObject *gradients, int retain, in
     if (roots && gradients != Py_None) {
         grads = handles(gradients, true, &n_grads, "the gradient");
         if (grads && n_grads != n) {
-            PyErr_Format(PyExc_ValueError, "%llu gradients for %llu tensors", (unsigned long long)n_grads,
-                         (unsigned long long)n);
+            PyErr_Format(PyExc_ValueError, "%llu gradients for %llu tensors",
+                         (unsigned long long)n_grads, (unsigned long long)n);
             PyMem_Free(grads);
             grads = NULL;
         }
@@ -108,7 +110,8 @@ static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *named
     PyObject *gradient = Py_None, *retain = Py_None;
     int create = 0;
     static char *keywords[] = {"gradient", "retain_graph", "create_graph", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOp:backward", keywords, &gradient, &retain, &create))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOp:backward", keywords, &gradient, &retain,
+                                     &create))
         return NULL;
     int keep = retain == Py_None ? create : PyObject_IsTrue(retain);
     return keep < 0 ? NULL : backward(self, gradient, keep, create);
@@ -118,7 +121,8 @@ static PyObject *module_backward(PyObject *module, PyObject *args, PyObject *nam
     PyObject *tensors, *gradients = Py_None, *retain = Py_None;
     int create = 0;
     static char *keywords[] = {"tensors", "grad_tensors", "retain_graph", "create_graph", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|OOp:backward", keywords, &tensors, &gradients, &retain, &create))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|OOp:backward", keywords, &tensors, &gradients,
+                                     &retain, &create))
         return NULL;
     int keep = retain == Py_None ? create : PyObject_IsTrue(retain);
     return keep < 0 ? NULL : backward(tensors, gradients, keep, create);
@@ -127,24 +131,28 @@ static PyObject *module_backward(PyObject *module, PyObject *args, PyObject *nam
 static PyObject *grad(PyObject *module, PyObject *args, PyObject *named) {
     PyObject *outputs, *inputs, *given = Py_None, *retain = Py_None;
     int create = 0, unused = 0;
-    static char *keywords[] = {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "allow_unused", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OO|OOpp:grad", keywords, &outputs, &inputs, &given, &retain, &create,
-                                     &unused))
+    static char *keywords[] = {
+        "outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "allow_unused", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OO|OOpp:grad", keywords, &outputs, &inputs,
+                                     &given, &retain, &create, &unused))
         return NULL;
     int keep = retain == Py_None ? create : PyObject_IsTrue(retain);
     uint64_t n = 0, n_inputs = 0, n_grads = 0;
     tn_tensor **roots = keep < 0 ? NULL : handles(outputs, false, &n, "outputs");
     tn_tensor **by = roots ? handles(inputs, false, &n_inputs, "inputs") : NULL;
-    tn_tensor **grads = !by ? NULL : given != Py_None ? handles(given, true, &n_grads, "grad_outputs")
-                                                      : PyMem_Calloc(n + 1, sizeof *grads);
+    tn_tensor **grads = !by                ? NULL
+                        : given != Py_None ? handles(given, true, &n_grads, "grad_outputs")
+                                           : PyMem_Calloc(n + 1, sizeof *grads);
     tn_tensor **out = grads ? PyMem_Calloc(n_inputs + 1, sizeof *out) : NULL;
     PyObject *made = NULL;
     if (out && given != Py_None && n_grads != n) {
-        PyErr_Format(PyExc_ValueError, "%llu gradients for %llu outputs", (unsigned long long)n_grads, (unsigned long long)n);
+        PyErr_Format(PyExc_ValueError, "%llu gradients for %llu outputs",
+                     (unsigned long long)n_grads, (unsigned long long)n);
     } else if (out) {
         tn_scope scope = tn_scope_open();
         tn_status status;
-        TNP_WITHOUT_GIL(status = tn_gradients(roots, grads, n, by, n_inputs, keep, create, unused, out));
+        TNP_WITHOUT_GIL(status =
+                            tn_gradients(roots, grads, n, by, n_inputs, keep, create, unused, out));
         made = status == TN_OK ? PyTuple_New((Py_ssize_t)n_inputs) : tnp_raise();
         for (uint64_t i = 0; made && i < n_inputs; i++) {
             PyObject *one = out[i] ? tnp_wrap_borrowed(out[i]) : Py_NewRef(Py_None);
@@ -205,7 +213,8 @@ static void drop_object(void *user) {
 static PyObject *register_hook(PyObject *self, PyObject *hook) {
     if (!PyCallable_Check(hook))
         return PyErr_Format(PyExc_TypeError, "a hook can be called, %R cannot", hook);
-    tn_registration *registration = tn_register_hook(tnp_handle(self), run_hook, Py_NewRef(hook), drop_object);
+    tn_registration *registration =
+        tn_register_hook(tnp_handle(self), run_hook, Py_NewRef(hook), drop_object);
     if (!registration) {
         Py_DECREF(hook);
         return tnp_raise();
@@ -226,8 +235,10 @@ static PyObject *remove_hook(PyObject *module, PyObject *capsule) {
 
 PyMethodDef tnp_autograd_methods[] = {
     {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_VARARGS | METH_KEYWORDS,
-     "backward(gradient=None, retain_graph=None, create_graph=False): adds gradients up in the leaves."},
-    {"requires_grad_", requires_grad_, METH_VARARGS, "requires_grad_(requires_grad=True): marks a leaf."},
+     "backward(gradient=None, retain_graph=None, create_graph=False): adds gradients up in the "
+     "leaves."},
+    {"requires_grad_", requires_grad_, METH_VARARGS,
+     "requires_grad_(requires_grad=True): marks a leaf."},
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
     {"_register_hook", register_hook, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -271,13 +282,15 @@ typedef struct call {
     PyObject *name;     /* of the node */
     PyObject *forward;  /* (inputs) -> (outputs, tensors to save) */
     PyObject *backward; /* (gradients, saved) -> gradients */
-    PyObject *saved;    /* a list: tensors that are neither input nor output, None for those that the graph keeps */
+    PyObject *
+        saved; /* a list: tensors that are neither input nor output, None for those that the graph keeps */
 } call;
 
 static PyObject *tuple_of(tn_tensor *const *tensors, uint64_t n) {
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
     for (uint64_t i = 0; tuple && i < n; i++) {
-        PyObject *one = tensors[i] && tensors[i] != TN_NONE ? tnp_wrap_borrowed(tensors[i]) : Py_NewRef(Py_None);
+        PyObject *one = tensors[i] && tensors[i] != TN_NONE ? tnp_wrap_borrowed(tensors[i])
+                                                            : Py_NewRef(Py_None);
         if (!one)
             Py_CLEAR(tuple);
         else
@@ -289,12 +302,15 @@ static PyObject *tuple_of(tn_tensor *const *tensors, uint64_t n) {
 /* A tuple of n tensors, or None where that may be, into `out`, given to the scope. */
 static int take(PyObject *made, tn_tensor **out, uint64_t n, bool with_none, const char *where) {
     if (!PyTuple_Check(made) || (uint64_t)PyTuple_Size(made) != n)
-        return PyErr_Format(PyExc_ValueError, "%s returned %R where a tuple of %llu was due", where, made,
-                            (unsigned long long)n), -1;
+        return PyErr_Format(PyExc_ValueError, "%s returned %R where a tuple of %llu was due", where,
+                            made, (unsigned long long)n),
+               -1;
     for (uint64_t i = 0; i < n; i++) {
         PyObject *one = PyTuple_GetItem(made, (Py_ssize_t)i);
         if (!tnp_is_tensor(one) && !(with_none && one == Py_None))
-            return PyErr_Format(PyExc_TypeError, "%s returned %R where a tensor was due", where, one), -1;
+            return PyErr_Format(PyExc_TypeError, "%s returned %R where a tensor was due", where,
+                                one),
+                   -1;
         out[i] = one == Py_None ? NULL : tn_give(tn_keep(tnp_handle(one)));
     }
     return 0;
@@ -308,12 +324,13 @@ static bool is_among(const tn_tensor *t, tn_tensor *const *list, uint64_t n) {
 }
 
 /* Inputs and outputs are saved by the graph, which looks after their cycles and versions; others are kept. */
-static int save(call *c, PyObject *tensors, tn_function_context *context, tn_tensor *const *inputs, uint64_t n_inputs,
-                tn_tensor *const *outputs, uint64_t n_outputs) {
+static int save(call *c, PyObject *tensors, tn_function_context *context, tn_tensor *const *inputs,
+                uint64_t n_inputs, tn_tensor *const *outputs, uint64_t n_outputs) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tensors); i++) {
         PyObject *one = PyTuple_GetItem(tensors, i);
         if (one != Py_None && !tnp_is_tensor(one))
-            return PyErr_Format(PyExc_TypeError, "save_for_backward takes tensors, not %R", one), -1;
+            return PyErr_Format(PyExc_TypeError, "save_for_backward takes tensors, not %R", one),
+                   -1;
         tn_tensor *t = one == Py_None ? NULL : tnp_handle(one);
         bool by_graph = t && (is_among(t, inputs, n_inputs) || is_among(t, outputs, n_outputs));
         if (by_graph && tn_function_save(context, &t, 1) != TN_OK)
@@ -343,13 +360,16 @@ static PyObject *saved_of(const call *c, tn_function_context *context) {
     return tuple;
 }
 
-static tn_status forward_of(tn_function_context *context, tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
-                            uint64_t n_outputs, void *user) {
+static tn_status forward_of(tn_function_context *context, tn_tensor *const *inputs,
+                            uint64_t n_inputs, tn_tensor **outputs, uint64_t n_outputs,
+                            void *user) {
     PyGILState_STATE state = PyGILState_Ensure();
     call *c = user;
     PyObject *given = tuple_of(inputs, n_inputs);
-    PyObject *made = given ? PyObject_CallFunctionObjArgs(c->forward, given, NULL) : NULL, *results, *tensors;
-    bool done = made && PyArg_ParseTuple(made, "O!O!", &PyTuple_Type, &results, &PyTuple_Type, &tensors) &&
+    PyObject *made = given ? PyObject_CallFunctionObjArgs(c->forward, given, NULL) : NULL, *results,
+             *tensors;
+    bool done = made &&
+                PyArg_ParseTuple(made, "O!O!", &PyTuple_Type, &results, &PyTuple_Type, &tensors) &&
                 take(results, outputs, n_outputs, false, "forward of a function") == 0 &&
                 save(c, tensors, context, inputs, n_inputs, outputs, n_outputs) == 0;
     tn_status status = done ? TN_OK : tnp_fail_with_exception("forward of a function");
@@ -359,11 +379,12 @@ static tn_status forward_of(tn_function_context *context, tn_tensor *const *inpu
     return status;
 }
 
-static tn_status backward_of(tn_function_context *context, tn_tensor *const *output_grads, uint64_t n_outputs,
-                             tn_tensor **grads, uint64_t n_inputs, void *user) {
+static tn_status backward_of(tn_function_context *context, tn_tensor *const *output_grads,
+                             uint64_t n_outputs, tn_tensor **grads, uint64_t n_inputs, void *user) {
     PyGILState_STATE state = PyGILState_Ensure();
     call *c = user;
-    PyObject *given = tuple_of(output_grads, n_outputs), *saved = given ? saved_of(c, context) : NULL;
+    PyObject *given = tuple_of(output_grads, n_outputs),
+             *saved = given ? saved_of(c, context) : NULL;
     PyObject *made = saved ? PyObject_CallFunctionObjArgs(c->backward, given, saved, NULL) : NULL;
     bool done = made && take(made, grads, n_inputs, true, "backward of a function") == 0;
     tn_status status = done ? TN_OK : tnp_fail_with_exception("backward of a function");
@@ -389,11 +410,12 @@ static void end_call(void *user) {
 static PyObject *function_apply(PyObject *module, PyObject *args) {
     PyObject *name, *forward, *backward_given, *inputs;
     unsigned long long n_outputs;
-    if (!PyArg_ParseTuple(args, "UOOO!K:function_apply", &name, &forward, &backward_given, &PyTuple_Type, &inputs,
-                          &n_outputs))
+    if (!PyArg_ParseTuple(args, "UOOO!K:function_apply", &name, &forward, &backward_given,
+                          &PyTuple_Type, &inputs, &n_outputs))
         return NULL;
     if (n_outputs == 0 || n_outputs > 64)
-        return PyErr_Format(PyExc_ValueError, "a function has 1 to 64 outputs, not %llu", n_outputs);
+        return PyErr_Format(PyExc_ValueError, "a function has 1 to 64 outputs, not %llu",
+                            n_outputs);
     uint64_t n;
     tn_tensor **list = handles(inputs, false, &n, "an input"), *outputs[64] = {NULL};
     call *c = list ? PyMem_Calloc(1, sizeof *c) : NULL;
@@ -403,7 +425,8 @@ static PyObject *function_apply(PyObject *module, PyObject *args) {
         c->forward = Py_NewRef(forward);
         c->backward = Py_NewRef(backward_given);
         c->saved = PyList_New(0);
-        c->function = (tn_function){PyUnicode_AsUTF8AndSize(name, NULL), forward_of, backward_of, end_call};
+        c->function =
+            (tn_function){PyUnicode_AsUTF8AndSize(name, NULL), forward_of, backward_of, end_call};
     } else if (list) {
         PyErr_NoMemory();
     }
@@ -422,15 +445,18 @@ static PyObject *function_apply(PyObject *module, PyObject *args) {
 
 PyMethodDef tnp_autograd_functions[] = {
     {"backward", (PyCFunction)(void (*)(void))module_backward, METH_VARARGS | METH_KEYWORDS,
-     "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False): of several tensors at once."},
+     "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False): of several "
+     "tensors at once."},
     {"grad", (PyCFunction)(void (*)(void))grad, METH_VARARGS | METH_KEYWORDS,
-     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False): gradients of "
+     "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, "
+     "allow_unused=False): gradients of "
      "outputs by inputs; leaves are left alone."},
     {"_remove_hook", remove_hook, METH_O, NULL},
     {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are operators recorded?"},
     {"_set_inference_mode", set_inference_mode, METH_O, NULL},
-    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS, "Do results take no part in gradients ever?"},
+    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS,
+     "Do results take no part in gradients ever?"},
     {"_set_anomaly_mode", set_anomaly_mode, METH_O, NULL},
     {"_set_autocast", set_autocast, METH_O, NULL},
     {"_function_apply", function_apply, METH_VARARGS, NULL},

@@ -36,8 +36,7 @@ int tnp_device_from(PyObject *object, tn_device *out);
 /* ---- tensors (tensor.c) ------------------------------------------------------------------ */
 
 typedef struct tnp_tensor {
-    PyObject_HEAD
-    tn_tensor *handle; /* a reference of ours */
+    PyObject_HEAD tn_tensor *handle; /* a reference of ours */
     PyObject *weak;
 } tnp_tensor;
 
@@ -93,13 +92,60 @@ PyObject *tnp_call_method(const tnp_packet *packet, PyObject *self, PyObject *co
 
 /* Python's own operators: positions in a table of packets that is filled at the start. */
 #define TNP_PACKETS(X) \
-    X(add) X(sub) X(rsub) X(mul) X(div) X(floor_divide) X(remainder) X(pow) X(matmul) X(neg) X(abs) \
-    X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_not) X(bitwise_left_shift) \
-    X(bitwise_right_shift) X(add_) X(sub_) X(mul_) X(div_) X(floor_divide_) X(remainder_) X(pow_) \
-    X(bitwise_and_) X(bitwise_or_) X(bitwise_xor_) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) \
-    X(select) X(slice) X(unsqueeze) X(index) X(index_put_) X(copy_) X(fill_) X(flip) X(to) X(t) \
-    X(permute) X(transpose) X(reciprocal) X(full) X(logical_not) X(clone) X(detach) X(full_like) \
-    X(contiguous) X(unbind) X(scalar_tensor)
+    X(add) \
+    X(sub) \
+    X(rsub) \
+    X(mul) \
+    X(div) \
+    X(floor_divide) \
+    X(remainder) \
+    X(pow) \
+    X(matmul) \
+    X(neg) \
+    X(abs) \
+    X(bitwise_and) \
+    X(bitwise_or) \
+    X(bitwise_xor) \
+    X(bitwise_not) \
+    X(bitwise_left_shift) \
+    X(bitwise_right_shift) \
+    X(add_) \
+    X(sub_) \
+    X(mul_) \
+    X(div_) \
+    X(floor_divide_) \
+    X(remainder_) \
+    X(pow_) \
+    X(bitwise_and_) \
+    X(bitwise_or_) \
+    X(bitwise_xor_) \
+    X(eq) \
+    X(ne) \
+    X(lt) \
+    X(le) \
+    X(gt) \
+    X(ge) \
+    X(select) \
+    X(slice) \
+    X(unsqueeze) \
+    X(index) \
+    X(index_put_) \
+    X(copy_) \
+    X(fill_) \
+    X(flip) \
+    X(to) \
+    X(t) \
+    X(permute) \
+    X(transpose) \
+    X(reciprocal) \
+    X(full) \
+    X(logical_not) \
+    X(clone) \
+    X(detach) \
+    X(full_like) \
+    X(contiguous) \
+    X(unbind) \
+    X(scalar_tensor)
 enum {
 #define TNP_PACKET_ENUM(name) TNP_##name,
     TNP_PACKETS(TNP_PACKET_ENUM)

@@ -57,7 +57,7 @@ typedef struct nest {
     union {
         int64_t i64;
         double f64;
-    } *values;
+    } * values;
 } nest;
 
 static bool is_list(PyObject *object) {
@@ -69,7 +69,9 @@ static int measure(PyObject *data, nest *n) {
     for (PyObject *at = data; is_list(at);
          at = PyTuple_Check(at) ? PyTuple_GetItem(at, 0) : PyList_GetItem(at, 0)) {
         if (n->rank == TN_MAX_RANK)
-            return PyErr_Format(PyExc_ValueError, "lists are nested more than %d deep", TN_MAX_RANK), -1;
+            return PyErr_Format(PyExc_ValueError, "lists are nested more than %d deep",
+                                TN_MAX_RANK),
+                   -1;
         Py_ssize_t size = PySequence_Size(at);
         n->shape[n->rank++] = size;
         n->n *= size;
@@ -83,8 +85,12 @@ static int measure(PyObject *data, nest *n) {
 static int collect(PyObject *data, nest *n, int d, int64_t *at) {
     if (d < n->rank) {
         if (!is_list(data) || PySequence_Size(data) != n->shape[d])
-            return PyErr_Format(PyExc_ValueError, "lists of different lengths do not make a tensor: %lld were expected at "
-                                                  "depth %d", (long long)n->shape[d], d), -1;
+            return PyErr_Format(
+                       PyExc_ValueError,
+                       "lists of different lengths do not make a tensor: %lld were expected at "
+                       "depth %d",
+                       (long long)n->shape[d], d),
+                   -1;
         for (Py_ssize_t i = 0; i < n->shape[d]; i++) {
             PyObject *one = PySequence_GetItem(data, i);
             int done = one ? collect(one, n, d + 1, at) : -1;
@@ -105,8 +111,10 @@ static int collect(PyObject *data, nest *n, int d, int64_t *at) {
     }
     if (found != 1) {
         if (found == 0)
-            PyErr_Format(PyExc_TypeError, "a tensor is made of numbers and lists of numbers, all equally deep, not of %R",
-                         (PyObject *)Py_TYPE(data));
+            PyErr_Format(
+                PyExc_TypeError,
+                "a tensor is made of numbers and lists of numbers, all equally deep, not of %R",
+                (PyObject *)Py_TYPE(data));
         return -1;
     }
     int kind = cell.tag == TN_CELL_F64 ? FLOATS : cell.tag == TN_CELL_I64 ? INTS : BOOLS;
@@ -139,12 +147,15 @@ static PyObject *from_nest(PyObject *data, tn_dtype dtype, tn_device device) {
         if (dtype == TN_DTYPE_NONE)
             dtype = own;
         tn_device host = tn_device_parse("cpu:0");
-        made = host.type ? tnp_wrap(from_elements(n.values, tn_ints_of(n.shape, n.rank), wide, host)) : tnp_raise();
+        made = host.type
+                   ? tnp_wrap(from_elements(n.values, tn_ints_of(n.shape, n.rank), wide, host))
+                   : tnp_raise();
         made = as(made, dtype);
     }
     PyMem_Free(n.values);
     if (made && device.type && !tn_device_equal(device, tn_device_of(tnp_handle(made)))) {
-        PyObject *where = tnp_device_object(device), *moved = where ? TNP_CALL(to, made, where) : NULL;
+        PyObject *where = tnp_device_object(device),
+                 *moved = where ? TNP_CALL(to, made, where) : NULL;
         Py_XDECREF(where);
         Py_DECREF(made);
         made = moved;
@@ -163,14 +174,17 @@ static PyObject *from_buffer(PyObject *data, tn_dtype dtype, tn_device device) {
     int64_t shape[TN_MAX_RANK];
     void *elements = NULL;
     if (own == TN_DTYPE_NONE || view.ndim > TN_MAX_RANK) {
-        PyErr_Format(PyExc_TypeError, "no dtype of Tenon is like the buffer's '%s', or it has more than %d dimensions",
-                     view.format ? view.format : "B", TN_MAX_RANK);
+        PyErr_Format(
+            PyExc_TypeError,
+            "no dtype of Tenon is like the buffer's '%s', or it has more than %d dimensions",
+            view.format ? view.format : "B", TN_MAX_RANK);
     } else if (!(elements = PyMem_Malloc(view.len ? (size_t)view.len : 1))) {
         PyErr_NoMemory();
     } else if (PyBuffer_ToContiguous(elements, &view, view.len, 'C') == 0) {
         for (int i = 0; i < view.ndim; i++)
             shape[i] = view.shape[i];
-        made = as(tnp_wrap(from_elements(elements, tn_ints_of(shape, view.ndim), own, device)), dtype);
+        made =
+            as(tnp_wrap(from_elements(elements, tn_ints_of(shape, view.ndim), own, device)), dtype);
     }
     PyMem_Free(elements);
     PyBuffer_Release(&view);
@@ -183,7 +197,8 @@ PyObject *tnp_tensor_from(PyObject *data, tn_dtype dtype, tn_device device) {
         Py_XDECREF(copy);
         made = as(made, dtype);
         if (made && device.type && !tn_device_equal(device, tn_device_of(tnp_handle(made)))) {
-            PyObject *where = tnp_device_object(device), *moved = where ? TNP_CALL(to, made, where) : NULL;
+            PyObject *where = tnp_device_object(device),
+                     *moved = where ? TNP_CALL(to, made, where) : NULL;
             Py_XDECREF(where);
             Py_DECREF(made);
             made = moved;
@@ -195,20 +210,22 @@ PyObject *tnp_tensor_from(PyObject *data, tn_dtype dtype, tn_device device) {
         if (!device.type)
             return tnp_raise();
     }
-    return PyObject_CheckBuffer(data) ? from_buffer(data, dtype, device) : from_nest(data, dtype, device);
+    return PyObject_CheckBuffer(data) ? from_buffer(data, dtype, device)
+                                      : from_nest(data, dtype, device);
 }
 
 static PyObject *tensor(PyObject *module, PyObject *args, PyObject *named) {
     PyObject *data, *dtype_given = Py_None, *device_given = Py_None;
     int requires_grad = 0;
     static char *keywords[] = {"data", "dtype", "device", "requires_grad", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|$OOp:tensor", keywords, &data, &dtype_given, &device_given,
-                                     &requires_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|$OOp:tensor", keywords, &data, &dtype_given,
+                                     &device_given, &requires_grad))
         return NULL;
     tn_dtype dtype = TN_DTYPE_NONE;
     tn_device device = tn_no_device();
     if (dtype_given != Py_None && tnp_dtype_from(dtype_given, &dtype) != 1)
-        return PyErr_Format(PyExc_TypeError, "dtype is a tenon.dtype or its name, not %R", dtype_given);
+        return PyErr_Format(PyExc_TypeError, "dtype is a tenon.dtype or its name, not %R",
+                            dtype_given);
     int found = device_given == Py_None ? 1 : tnp_device_from(device_given, &device);
     if (found == 0)
         PyErr_Format(PyExc_TypeError, "device is a tenon.device or its name, not %R", device_given);
@@ -226,13 +243,19 @@ int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
     tn_dtype dtype = tn_dtype_of(t);
     view->obj = NULL;
     if (dtype >= TN_DTYPE_COUNT || !formats[dtype])
-        return PyErr_Format(PyExc_BufferError, "buffers have no type like %s: convert it to float32",
-                            tn_dtype_name(dtype)), -1;
+        return PyErr_Format(PyExc_BufferError,
+                            "buffers have no type like %s: convert it to float32",
+                            tn_dtype_name(dtype)),
+               -1;
     if (tn_requires_grad(t))
-        return PyErr_SetString(PyExc_BufferError, "the tensor requires a gradient, whose history would not see what is "
-                                                  "written: use detach()"), -1;
+        return PyErr_SetString(
+                   PyExc_BufferError,
+                   "the tensor requires a gradient, whose history would not see what is "
+                   "written: use detach()"),
+               -1;
     if (!(flags & PyBUF_STRIDES) && !tn_is_contiguous(t))
-        return PyErr_SetString(PyExc_BufferError, "the tensor has strides; contiguous() has none"), -1;
+        return PyErr_SetString(PyExc_BufferError, "the tensor has strides; contiguous() has none"),
+               -1;
     tn_status status;
     tn_device device = tn_device_of(t);
     TNP_WITHOUT_GIL(status = tn_synchronize(device));
@@ -253,11 +276,16 @@ int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
     }
     static char nothing;
     *view = (Py_buffer){
-        .buf = data ? data : &nothing, .obj = Py_NewRef(self), .len = (Py_ssize_t)(tn_numel(t) * item),
-        .itemsize = (Py_ssize_t)item, .readonly = 0, .ndim = rank,
+        .buf = data ? data : &nothing,
+        .obj = Py_NewRef(self),
+        .len = (Py_ssize_t)(tn_numel(t) * item),
+        .itemsize = (Py_ssize_t)item,
+        .readonly = 0,
+        .ndim = rank,
         .format = flags & PyBUF_FORMAT ? (char *)formats[dtype] : NULL,
         .shape = flags & PyBUF_ND ? sizes : NULL,
-        .strides = flags & PyBUF_STRIDES ? sizes + rank : NULL, .internal = sizes,
+        .strides = flags & PyBUF_STRIDES ? sizes + rank : NULL,
+        .internal = sizes,
     };
     return 0;
 }
@@ -353,7 +381,8 @@ static PyObject *to_list(PyObject *self, PyObject *ignored) {
 PyObject *tnp_item(PyObject *self, PyObject *ignored) {
     tn_tensor *t = tnp_handle(self);
     if (tn_numel(t) != 1)
-        return PyErr_Format(PyExc_ValueError, "a tensor of %lld elements is not one number", (long long)tn_numel(t));
+        return PyErr_Format(PyExc_ValueError, "a tensor of %lld elements is not one number",
+                            (long long)tn_numel(t));
     double room;
     tn_status status;
     TNP_WITHOUT_GIL(status = tn_to_host(t, &room, (uint64_t)tn_dtype_size(tn_dtype_of(t))));
@@ -364,7 +393,9 @@ PyObject *tnp_item(PyObject *self, PyObject *ignored) {
 static PyObject *to_bytes(PyObject *self, PyObject *ignored) {
     tn_tensor *t = tnp_handle(self);
     void *data = elements_of(t);
-    PyObject *bytes = data ? PyBytes_FromStringAndSize(data, (Py_ssize_t)(tn_numel(t) * tn_dtype_size(tn_dtype_of(t)))) : NULL;
+    PyObject *bytes = data ? PyBytes_FromStringAndSize(
+                                 data, (Py_ssize_t)(tn_numel(t) * tn_dtype_size(tn_dtype_of(t))))
+                           : NULL;
     PyMem_Free(data);
     return bytes;
 }
@@ -374,17 +405,20 @@ static PyObject *from_bytes(PyObject *module, PyObject *args) {
     const char *data;
     Py_ssize_t n;
     PyObject *shape_given, *dtype_given, *device_given = Py_None;
-    if (!PyArg_ParseTuple(args, "y#OO|O:from_bytes", &data, &n, &shape_given, &dtype_given, &device_given))
+    if (!PyArg_ParseTuple(args, "y#OO|O:from_bytes", &data, &n, &shape_given, &dtype_given,
+                          &device_given))
         return NULL;
     tnp_arena arena = {.used = 0, .n_blocks = 0};
     tn_ints shape;
     tn_dtype dtype;
     tn_device device = tn_no_device();
     PyObject *made = NULL;
-    if (tnp_ints_from(shape_given, &shape, &arena) != 1 || tnp_dtype_from(dtype_given, &dtype) != 1 ||
+    if (tnp_ints_from(shape_given, &shape, &arena) != 1 ||
+        tnp_dtype_from(dtype_given, &dtype) != 1 ||
         (device_given != Py_None && tnp_device_from(device_given, &device) != 1)) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "from_bytes takes bytes, a shape, a dtype and a device");
+            PyErr_SetString(PyExc_TypeError,
+                            "from_bytes takes bytes, a shape, a dtype and a device");
     } else {
         int64_t bytes = tn_dtype_size(dtype);
         bool fits = true;
@@ -408,8 +442,10 @@ PyMethodDef tnp_data_methods[] = {
 
 PyMethodDef tnp_data_functions[] = {
     {"tensor", (PyCFunction)(void (*)(void))tensor, METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False): a copy of a number, of nested lists, of a "
+     "tensor(data, *, dtype=None, device=None, requires_grad=False): a copy of a number, of nested "
+     "lists, of a "
      "buffer (numpy's array) or of a tensor. Floating numbers become float32, whole ones int64."},
-    {"from_bytes", from_bytes, METH_VARARGS, "from_bytes(bytes, shape, dtype, device=None): of row-major elements."},
+    {"from_bytes", from_bytes, METH_VARARGS,
+     "from_bytes(bytes, shape, dtype, device=None): of row-major elements."},
     {NULL, NULL, 0, NULL},
 };

@@ -6,8 +6,7 @@
 /* ---- tenon.device ------------------------------------------------------------------------ */
 
 typedef struct device_object {
-    PyObject_HEAD
-    tn_device device;
+    PyObject_HEAD tn_device device;
 } device_object;
 
 static PyTypeObject *device_type;
@@ -23,7 +22,8 @@ static void end(PyObject *self) {
 }
 
 PyObject *tnp_device_object(tn_device device) {
-    device_object *object = (device_object *)((allocfunc)PyType_GetSlot(device_type, Py_tp_alloc))(device_type, 0);
+    device_object *object =
+        (device_object *)((allocfunc)PyType_GetSlot(device_type, Py_tp_alloc))(device_type, 0);
     if (object)
         object->device = device;
     return (PyObject *)object;
@@ -55,7 +55,8 @@ static int get_device(PyObject *object, tn_device *out) {
         return out->type ? 0 : -1;
     }
     if (found == 0)
-        PyErr_Format(PyExc_TypeError, "a device is tenon.device or its name, such as \"cpu:0\", not %R", object);
+        PyErr_Format(PyExc_TypeError,
+                     "a device is tenon.device or its name, such as \"cpu:0\", not %R", object);
     return found == 1 ? 0 : -1;
 }
 
@@ -63,7 +64,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *named) {
     PyObject *name = NULL;
     tn_device device;
     static char *keywords[] = {"name", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|O:device", keywords, &name) || get_device(name, &device) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|O:device", keywords, &name) ||
+        get_device(name, &device) < 0)
         return NULL;
     return tnp_device_object(device);
 }
@@ -85,7 +87,8 @@ static Py_hash_t hash(PyObject *self) {
     return (Py_hash_t)(of(self).type * 4096 + of(self).index);
 }
 static PyObject *get_type(PyObject *self, void *closure) {
-    PyObject *name = name_of(self), *parts = name ? PyObject_CallMethod(name, "partition", "s", ":") : NULL;
+    PyObject *name = name_of(self),
+             *parts = name ? PyObject_CallMethod(name, "partition", "s", ":") : NULL;
     PyObject *type = parts ? Py_NewRef(PyTuple_GetItem(parts, 0)) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(parts);
@@ -117,8 +120,9 @@ static PyType_Slot slots[] = {
     {Py_tp_hash, hash},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "device(name=None): a device by its name, \"npu:0\"; without one the default device, which "
-                "TENON_DEVICE names. Its plugin is loaded."},
+    {Py_tp_doc,
+     "device(name=None): a device by its name, \"npu:0\"; without one the default device, which "
+     "TENON_DEVICE names. Its plugin is loaded."},
     {0, NULL},
 };
 static PyType_Spec spec = {
@@ -131,12 +135,10 @@ static PyType_Spec spec = {
 /* ---- streams and events ------------------------------------------------------------------ */
 
 typedef struct stream_object {
-    PyObject_HEAD
-    tn_stream *stream;
+    PyObject_HEAD tn_stream *stream;
 } stream_object;
 typedef struct event_object {
-    PyObject_HEAD
-    tn_event *event;
+    PyObject_HEAD tn_event *event;
 } event_object;
 
 static PyTypeObject *stream_type, *event_type;
@@ -151,7 +153,8 @@ static tn_event *event_of(PyObject *self) {
 static PyObject *wrap_stream(tn_stream *owned) {
     if (!owned)
         return tnp_raise();
-    stream_object *object = (stream_object *)((allocfunc)PyType_GetSlot(stream_type, Py_tp_alloc))(stream_type, 0);
+    stream_object *object =
+        (stream_object *)((allocfunc)PyType_GetSlot(stream_type, Py_tp_alloc))(stream_type, 0);
     if (!object)
         return tn_stream_drop(owned), NULL;
     object->stream = owned;
@@ -221,7 +224,8 @@ static PyMethodDef stream_methods[] = {
     {"query", stream_query, METH_NOARGS, "Is all work done?"},
     {"synchronize", stream_synchronize, METH_NOARGS, "Waits for all work, and raises its errors."},
     {"wait", stream_wait, METH_O, "wait(event): work queued from now on waits for it."},
-    {"record", stream_record, METH_O, "record(event): it is passed when the work queued so far is done."},
+    {"record", stream_record, METH_O,
+     "record(event): it is passed when the work queued so far is done."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot stream_slots[] = {
@@ -252,7 +256,8 @@ static PyObject *make_event(PyTypeObject *type, PyObject *args, PyObject *named)
     tn_event *event = tn_event_create(device, timing);
     if (!event)
         return tnp_raise();
-    event_object *object = (event_object *)((allocfunc)PyType_GetSlot(event_type, Py_tp_alloc))(event_type, 0);
+    event_object *object =
+        (event_object *)((allocfunc)PyType_GetSlot(event_type, Py_tp_alloc))(event_type, 0);
     if (!object)
         return tn_event_destroy(event), NULL;
     object->event = event;
@@ -283,7 +288,8 @@ static PyObject *event_elapsed(PyObject *self, PyObject *last) {
 static PyMethodDef event_methods[] = {
     {"query", event_query, METH_NOARGS, "Was it passed?"},
     {"synchronize", event_synchronize, METH_NOARGS, "Waits until it is passed."},
-    {"elapsed_time", event_elapsed, METH_O, "elapsed_time(end): milliseconds from this event to another."},
+    {"elapsed_time", event_elapsed, METH_O,
+     "elapsed_time(end): milliseconds from this event to another."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot event_slots[] = {
@@ -338,7 +344,8 @@ static PyObject *current_stream(PyObject *module, PyObject *args) {
 }
 static PyObject *set_current_stream(PyObject *module, PyObject *stream) {
     if (Py_TYPE(stream) != stream_type)
-        return PyErr_Format(PyExc_TypeError, "set_current_stream takes a tenon.Stream, not %R", stream);
+        return PyErr_Format(PyExc_TypeError, "set_current_stream takes a tenon.Stream, not %R",
+                            stream);
     return tnp_none_or_raise(tn_set_current_stream(stream_of(stream)));
 }
 static PyObject *memory_stats(PyObject *module, PyObject *args) {
@@ -350,11 +357,11 @@ static PyObject *memory_stats(PyObject *module, PyObject *args) {
     if (tn_memory_stats_get(device, &s) != TN_OK)
         return tnp_raise();
 #define FIGURE(figure) #figure, (unsigned long long)s.figure
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsKsKsKsK}", FIGURE(allocated_bytes), FIGURE(allocated_peak),
-                         FIGURE(reserved_bytes), FIGURE(reserved_peak), FIGURE(active_bytes),
-                         FIGURE(active_peak), FIGURE(requested_bytes), FIGURE(n_allocations), FIGURE(n_frees),
-                         FIGURE(n_device_allocs), FIGURE(n_device_frees), FIGURE(n_retries),
-                         FIGURE(n_out_of_memory), FIGURE(limit_bytes));
+    return Py_BuildValue(
+        "{sKsKsKsKsKsKsKsKsKsKsKsKsKsK}", FIGURE(allocated_bytes), FIGURE(allocated_peak),
+        FIGURE(reserved_bytes), FIGURE(reserved_peak), FIGURE(active_bytes), FIGURE(active_peak),
+        FIGURE(requested_bytes), FIGURE(n_allocations), FIGURE(n_frees), FIGURE(n_device_allocs),
+        FIGURE(n_device_frees), FIGURE(n_retries), FIGURE(n_out_of_memory), FIGURE(limit_bytes));
 #undef FIGURE
 }
 static PyObject *empty_cache(PyObject *module, PyObject *args) {
@@ -370,7 +377,8 @@ static PyObject *set_memory_limit(PyObject *module, PyObject *args) {
     PyObject *name = NULL;
     unsigned long long bytes;
     tn_device device;
-    if (!PyArg_ParseTuple(args, "K|O:set_memory_limit", &bytes, &name) || get_device(name, &device) < 0)
+    if (!PyArg_ParseTuple(args, "K|O:set_memory_limit", &bytes, &name) ||
+        get_device(name, &device) < 0)
         return NULL;
     return tnp_none_or_raise(tn_memory_set_limit(device, bytes));
 }
@@ -395,7 +403,8 @@ static PyObject *set_rng_state(PyObject *module, PyObject *args) {
     PyObject *name = NULL;
     tn_device device;
     unsigned long long seed, offset;
-    if (!PyArg_ParseTuple(args, "(KK)|O:set_rng_state", &seed, &offset, &name) || get_device(name, &device) < 0)
+    if (!PyArg_ParseTuple(args, "(KK)|O:set_rng_state", &seed, &offset, &name) ||
+        get_device(name, &device) < 0)
         return NULL;
     return tnp_none_or_raise(tn_generator_set(device, seed, offset));
 }
@@ -421,21 +430,29 @@ static PyObject *version(PyObject *module, PyObject *ignored) {
 }
 
 PyMethodDef tnp_device_functions[] = {
-    {"default_device", default_device, METH_NOARGS, "The device where tensors are made that are not told."},
-    {"set_default_device", set_default_device, METH_O, "set_default_device(device): for all threads."},
-    {"device_count", device_count, METH_VARARGS, "device_count(type): how many there are (\"npu\")."},
+    {"default_device", default_device, METH_NOARGS,
+     "The device where tensors are made that are not told."},
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device(device): for all threads."},
+    {"device_count", device_count, METH_VARARGS,
+     "device_count(type): how many there are (\"npu\")."},
     {"synchronize", synchronize, METH_VARARGS,
      "synchronize(device=None): waits for its work, and raises the errors of it."},
     {"current_stream", current_stream, METH_VARARGS, "current_stream(device=None): this thread's."},
-    {"set_current_stream", set_current_stream, METH_O, "set_current_stream(stream): of this thread."},
-    {"memory_stats", memory_stats, METH_VARARGS, "memory_stats(device=None): figures of its allocator."},
-    {"empty_cache", empty_cache, METH_VARARGS, "empty_cache(device=None): gives unused memory back to it."},
+    {"set_current_stream", set_current_stream, METH_O,
+     "set_current_stream(stream): of this thread."},
+    {"memory_stats", memory_stats, METH_VARARGS,
+     "memory_stats(device=None): figures of its allocator."},
+    {"empty_cache", empty_cache, METH_VARARGS,
+     "empty_cache(device=None): gives unused memory back to it."},
     {"set_memory_limit", set_memory_limit, METH_VARARGS,
      "set_memory_limit(bytes, device=None): at most that much is held; 0: no limit."},
-    {"manual_seed", manual_seed, METH_VARARGS, "manual_seed(seed): of the generators of all devices."},
+    {"manual_seed", manual_seed, METH_VARARGS,
+     "manual_seed(seed): of the generators of all devices."},
     {"get_rng_state", get_rng_state, METH_VARARGS, "get_rng_state(device=None): (seed, offset)."},
     {"set_rng_state", set_rng_state, METH_VARARGS, "set_rng_state((seed, offset), device=None)."},
-    {"set_num_threads", set_num_threads, METH_VARARGS, "set_num_threads(n): that kernels on the host may use."},
+    {"set_num_threads", set_num_threads, METH_VARARGS,
+     "set_num_threads(n): that kernels on the host may use."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Threads that kernels on the host may use."},
     {"load_plugin", load_plugin, METH_VARARGS, "load_plugin(path): a vendor's shared object."},
     {"version", version, METH_NOARGS, "The version of libtenon."},

@@ -28,7 +28,8 @@ static int settle(tn_tensor *t) {
 static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *named) {
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
     static char *keywords[] = {"stream", "max_version", "dl_device", "copy", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|$OOOO:__dlpack__", keywords, &stream, &version, &device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|$OOOO:__dlpack__", keywords, &stream, &version,
+                                     &device, &copy))
         return NULL;
     int major = 0, minor = 0, wanted_type, wanted_id;
     if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
@@ -41,13 +42,21 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *named) {
             return NULL;
         if (wanted_type != here.device_type || wanted_id != here.device_id) {
             if (wanted_type != kDLCPU)
-                return PyErr_Format(PyExc_BufferError, "the tensor is on device (%d, %d) of DLPack, and can be had there or on "
-                                                       "the host", here.device_type, here.device_id);
+                return PyErr_Format(
+                    PyExc_BufferError,
+                    "the tensor is on device (%d, %d) of DLPack, and can be had there or on "
+                    "the host",
+                    here.device_type, here.device_id);
             if (copy == Py_False)
-                return PyErr_SetString(PyExc_BufferError, "the tensor is not in the host's memory: a copy would be needed"), NULL;
-            PyObject *host = PyUnicode_FromString("cpu:0"), *there = host ? TNP_CALL(to, self, host) : NULL;
+                return PyErr_SetString(
+                           PyExc_BufferError,
+                           "the tensor is not in the host's memory: a copy would be needed"),
+                       NULL;
+            PyObject *host = PyUnicode_FromString("cpu:0"),
+                     *there = host ? TNP_CALL(to, self, host) : NULL;
             PyObject *none = there ? PyObject_GetAttrString(there, "__dlpack__") : NULL;
-            PyObject *with = none ? Py_BuildValue("{sO}", "max_version", version) : NULL, *empty = PyTuple_New(0);
+            PyObject *with = none ? Py_BuildValue("{sO}", "max_version", version) : NULL,
+                     *empty = PyTuple_New(0);
             PyObject *made = with && empty ? PyObject_Call(none, empty, with) : NULL;
             Py_XDECREF(host);
             Py_XDECREF(there);
@@ -82,14 +91,18 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *named) {
 
 static PyObject *dlpack_device(PyObject *self, PyObject *ignored) {
     DLDevice device = tn_dlpack_device(tn_device_of(tnp_handle(self)));
-    return device.device_type ? Py_BuildValue("ii", device.device_type, device.device_id) : tnp_raise();
+    return device.device_type ? Py_BuildValue("ii", device.device_type, device.device_id)
+                              : tnp_raise();
 }
 
 /* Of an object's __dlpack__, which may be of before 1.0 and know no max_version. */
 static PyObject *capsule_of(PyObject *object) {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-    PyObject *named = method ? Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION) : NULL;
-    PyObject *empty = PyTuple_New(0), *made = named && empty ? PyObject_Call(method, empty, named) : NULL;
+    PyObject *named =
+        method ? Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION)
+               : NULL;
+    PyObject *empty = PyTuple_New(0),
+             *made = named && empty ? PyObject_Call(method, empty, named) : NULL;
     if (!made && method && empty && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         made = PyObject_Call(method, empty, NULL);
@@ -103,12 +116,16 @@ static PyObject *capsule_of(PyObject *object) {
 static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) {
     PyObject *object, *device = Py_None, *copy = Py_None;
     static char *keywords[] = {"x", "device", "copy", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "O|$OO:from_dlpack", keywords, &object, &device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|$OO:from_dlpack", keywords, &object, &device,
+                                     &copy))
         return NULL;
-    PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : capsule_of(object), *made = NULL;
+    PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : capsule_of(object),
+             *made = NULL;
     if (!capsule)
         return NULL;
-    tn_dlpack_copy how = copy == Py_None ? TN_DLPACK_COPY_IF_NEEDED : copy == Py_True ? TN_DLPACK_COPY : TN_DLPACK_SHARE;
+    tn_dlpack_copy how = copy == Py_None   ? TN_DLPACK_COPY_IF_NEEDED
+                         : copy == Py_True ? TN_DLPACK_COPY
+                                           : TN_DLPACK_SHARE;
     tn_scope scope = tn_scope_open();
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         tn_tensor *t = tn_from_dlpack(PyCapsule_GetPointer(capsule, "dltensor_versioned"), how);
@@ -121,7 +138,8 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) 
             PyCapsule_SetName(capsule, "used_dltensor");
         made = tnp_wrap(tn_keep(t));
     } else {
-        PyErr_Format(PyExc_TypeError, "%R is no DLPack capsule, or one that was taken before", capsule);
+        PyErr_Format(PyExc_TypeError, "%R is no DLPack capsule, or one that was taken before",
+                     capsule);
     }
     tn_scope_close(scope);
     Py_DECREF(capsule);
@@ -136,12 +154,14 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) 
 PyMethodDef tnp_dlpack_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))dlpack, METH_VARARGS | METH_KEYWORDS,
      "The tensor as a DLPack capsule; waits for its device."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "(type, id) of its device, as DLPack numbers them."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS,
+     "(type, id) of its device, as DLPack numbers them."},
     {NULL, NULL, 0, NULL},
 };
 
 PyMethodDef tnp_dlpack_functions[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(x, *, device=None, copy=None): a tensor over the memory of an array of another library."},
+     "from_dlpack(x, *, device=None, copy=None): a tensor over the memory of an array of another "
+     "library."},
     {NULL, NULL, 0, NULL},
 };

@@ -4,8 +4,7 @@
 #include <string.h>
 
 typedef struct dtype_object {
-    PyObject_HEAD
-    tn_dtype dtype;
+    PyObject_HEAD tn_dtype dtype;
 } dtype_object;
 
 static PyTypeObject *dtype_type;
@@ -35,7 +34,9 @@ int tnp_dtype_from(PyObject *object, tn_dtype *out) {
     }
     if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
         object == (PyObject *)&PyBool_Type) {
-        *out = object == (PyObject *)&PyFloat_Type ? TN_F32 : object == (PyObject *)&PyLong_Type ? TN_I64 : TN_BOOL;
+        *out = object == (PyObject *)&PyFloat_Type  ? TN_F32
+               : object == (PyObject *)&PyLong_Type ? TN_I64
+                                                    : TN_BOOL;
         return 1;
     }
     const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;

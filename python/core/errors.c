@@ -11,7 +11,8 @@ static PyObject *by_status[TN_ERR_INTERNAL + 1];
 static PyObject *make(PyObject *module, const char *name, const char *doc, PyObject *like) {
     char full[64];
     snprintf(full, sizeof full, "tenon.%s", name);
-    PyObject *bases = like ? PyTuple_Pack(2, error_type, like) : PyTuple_Pack(1, PyExc_RuntimeError);
+    PyObject *bases =
+        like ? PyTuple_Pack(2, error_type, like) : PyTuple_Pack(1, PyExc_RuntimeError);
     PyObject *type = bases ? PyErr_NewExceptionWithDoc(full, doc, bases, NULL) : NULL;
     Py_XDECREF(bases);
     if (type && PyModule_AddObjectRef(module, name, type) < 0)
@@ -20,8 +21,10 @@ static PyObject *make(PyObject *module, const char *name, const char *doc, PyObj
 }
 
 int tnp_errors_init(PyObject *module) {
-    error_type = make(module, "Error", "A failure of Tenon: `status` is its kind (\"SHAPE\"), `operator` the "
-                                       "operator that failed or \"\".", NULL);
+    error_type = make(module, "Error",
+                      "A failure of Tenon: `status` is its kind (\"SHAPE\"), `operator` the "
+                      "operator that failed or \"\".",
+                      NULL);
     if (!error_type)
         return -1;
     struct {
@@ -29,17 +32,29 @@ int tnp_errors_init(PyObject *module) {
         PyObject *like;
         tn_status of[3];
     } kinds[] = {
-        {"ArgumentError", "An argument has a value that it must not have.", PyExc_ValueError,
+        {"ArgumentError",
+         "An argument has a value that it must not have.",
+         PyExc_ValueError,
          {TN_ERR_INVALID_ARGUMENT, TN_ERR_SHAPE, TN_ERR_DTYPE}},
-        {"DeviceError", "No such device, or tensors on devices that cannot be mixed.", PyExc_ValueError,
+        {"DeviceError",
+         "No such device, or tensors on devices that cannot be mixed.",
+         PyExc_ValueError,
          {TN_ERR_DEVICE, TN_OK, TN_OK}},
-        {"NotFoundError", "A plugin, a device type, an operator or a file does not exist.", PyExc_LookupError,
+        {"NotFoundError",
+         "A plugin, a device type, an operator or a file does not exist.",
+         PyExc_LookupError,
          {TN_ERR_NOT_FOUND, TN_OK, TN_OK}},
-        {"OutOfMemoryError", "The device, or the host, has no memory left.", PyExc_MemoryError,
+        {"OutOfMemoryError",
+         "The device, or the host, has no memory left.",
+         PyExc_MemoryError,
          {TN_ERR_OUT_OF_MEMORY, TN_OK, TN_OK}},
-        {"UnsupportedError", "Valid, but this device, kernel or build cannot do it.",
-         PyExc_NotImplementedError, {TN_ERR_UNSUPPORTED, TN_OK, TN_OK}},
-        {"OutOfRangeError", "An index lies outside.", PyExc_IndexError,
+        {"UnsupportedError",
+         "Valid, but this device, kernel or build cannot do it.",
+         PyExc_NotImplementedError,
+         {TN_ERR_UNSUPPORTED, TN_OK, TN_OK}},
+        {"OutOfRangeError",
+         "An index lies outside.",
+         PyExc_IndexError,
          {TN_ERR_INDEX_OUT_OF_RANGE, TN_OK, TN_OK}},
         {"FileError", "Reading or writing failed.", PyExc_OSError, {TN_ERR_IO, TN_OK, TN_OK}},
     };
@@ -77,10 +92,11 @@ PyObject *tnp_raise(void) {
     }
     tn_status status = tn_error_status();
     PyObject *type = status > 0 && status <= TN_ERR_INTERNAL ? by_status[status] : NULL;
-    const char *operator = tn_error_operator(), *message = tn_error_message();
-    PyObject *text = *operator ? PyUnicode_FromFormat("%s: %s", operator, message)
-                               : PyUnicode_FromString(message);
-    PyObject *error = text ? PyObject_CallFunctionObjArgs(type ? type : error_type, text, NULL) : NULL;
+    const char *operator= tn_error_operator(), *message = tn_error_message();
+    PyObject *text = *operator? PyUnicode_FromFormat("%s: %s", operator, message)
+                              : PyUnicode_FromString(message);
+    PyObject *error =
+        text ? PyObject_CallFunctionObjArgs(type ? type : error_type, text, NULL) : NULL;
     PyObject *kind = PyUnicode_FromString(tn_status_name(status));
     PyObject *of = PyUnicode_FromString(operator);
     tn_error_clear();

@@ -6,10 +6,11 @@
 
 /* How far a key has been followed. */
 typedef struct path {
-    PyObject *at;                     /* the view so far; ours */
-    int64_t dim;                      /* of `at` that the next item is about */
-    PyObject *gathers[TN_MAX_RANK];   /* by dimension of `at`: a tensor of indices or a mask, or NULL; ours */
-    bool is_turned[TN_MAX_RANK];      /* by dimension: to be read backwards */
+    PyObject *at; /* the view so far; ours */
+    int64_t dim;  /* of `at` that the next item is about */
+    PyObject *gathers
+        [TN_MAX_RANK]; /* by dimension of `at`: a tensor of indices or a mask, or NULL; ours */
+    bool is_turned[TN_MAX_RANK]; /* by dimension: to be read backwards */
     bool gathers_any, turns_any;
 } path;
 
@@ -30,8 +31,10 @@ static int move_to(path *p, PyObject *view) {
 static int select_one(path *p, int64_t i) {
     int64_t size = tn_size(tnp_handle(p->at), p->dim);
     if (i < -size || i >= size)
-        return PyErr_Format(PyExc_IndexError, "index %lld is outside of dimension %lld, whose size is %lld", (long long)i,
-                            (long long)p->dim, (long long)size), -1;
+        return PyErr_Format(PyExc_IndexError,
+                            "index %lld is outside of dimension %lld, whose size is %lld",
+                            (long long)i, (long long)p->dim, (long long)size),
+               -1;
     PyObject *dim = PyLong_FromLongLong(p->dim), *index = PyLong_FromLongLong(i);
     PyObject *view = dim && index ? TNP_CALL(select, p->at, dim, index) : NULL;
     Py_XDECREF(dim);
@@ -53,8 +56,8 @@ static int cut(path *p, PyObject *range) {
     if (start == 0 && step == 1 && n == size)
         return 0;
     stop = n > 0 ? start + (n - 1) * step + 1 : start;
-    PyObject *given[] = {p->at, PyLong_FromLongLong(dim), PyLong_FromSsize_t(start), PyLong_FromSsize_t(stop),
-                         PyLong_FromSsize_t(step)};
+    PyObject *given[] = {p->at, PyLong_FromLongLong(dim), PyLong_FromSsize_t(start),
+                         PyLong_FromSsize_t(stop), PyLong_FromSsize_t(step)};
     PyObject *view = given[1] && given[2] && given[3] && given[4]
                          ? tnp_call(tnp_packets[TNP_slice], given, 5, NULL)
                          : NULL;
@@ -67,7 +70,8 @@ static int cut(path *p, PyObject *range) {
 static int widen(path *p) {
     int64_t rank = tn_rank(tnp_handle(p->at));
     if (rank >= TN_MAX_RANK)
-        return PyErr_Format(PyExc_IndexError, "a tensor has at most %d dimensions", TN_MAX_RANK), -1;
+        return PyErr_Format(PyExc_IndexError, "a tensor has at most %d dimensions", TN_MAX_RANK),
+               -1;
     PyObject *dim = PyLong_FromLongLong(p->dim);
     PyObject *view = dim ? TNP_CALL(unsqueeze, p->at, dim) : NULL;
     Py_XDECREF(dim);
@@ -83,7 +87,9 @@ static int gather(path *p, PyObject *indices) {
     int64_t n = dtype == TN_BOOL ? tn_rank(tnp_handle(indices)) : 1;
     if (dtype <= TN_BF16) {
         Py_DECREF(indices);
-        return PyErr_Format(PyExc_IndexError, "indices are of integers or bool, not of %s", tn_dtype_name(dtype)), -1;
+        return PyErr_Format(PyExc_IndexError, "indices are of integers or bool, not of %s",
+                            tn_dtype_name(dtype)),
+               -1;
     }
     if (dtype == TN_BOOL && n == 0) { /* a dimension that is there or is not */
         if (widen(p) < 0)
@@ -112,7 +118,8 @@ static int follow_one(path *p, PyObject *item) {
     if (PyBool_Check(item))
         return gather(p, tnp_tensor_from(item, TN_BOOL, tn_device_of(tnp_handle(p->at))));
     if (tnp_is_tensor(item)) {
-        if (tn_rank(tnp_handle(item)) == 0 && tn_dtype_of(tnp_handle(item)) != TN_BOOL && !p->gathers_any) {
+        if (tn_rank(tnp_handle(item)) == 0 && tn_dtype_of(tnp_handle(item)) != TN_BOOL &&
+            !p->gathers_any) {
             PyObject *number = PyNumber_Index(item);
             int64_t i = number ? PyLong_AsLongLong(number) : -1;
             Py_XDECREF(number);
@@ -128,10 +135,15 @@ static int follow_one(path *p, PyObject *item) {
     }
     if (PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item)) {
         bool is_empty = PyList_Check(item) && PyList_Size(item) == 0;
-        return gather(p, tnp_tensor_from(item, is_empty ? TN_I64 : TN_DTYPE_NONE, tn_device_of(tnp_handle(p->at))));
+        return gather(p, tnp_tensor_from(item, is_empty ? TN_I64 : TN_DTYPE_NONE,
+                                         tn_device_of(tnp_handle(p->at))));
     }
-    return PyErr_Format(PyExc_TypeError, "an index is an integer, a slice, None, ..., a tensor or list of integers, or a mask, "
-                                         "not %R", (PyObject *)Py_TYPE(item)), -1;
+    return PyErr_Format(PyExc_TypeError,
+                        "an index is an integer, a slice, None, ..., a tensor or list of integers, "
+                        "or a mask, "
+                        "not %R",
+                        (PyObject *)Py_TYPE(item)),
+           -1;
 }
 
 /* Dimensions that an item of a key is about. */
@@ -166,8 +178,9 @@ static int follow(path *p, PyObject *self, PyObject *key) {
         open = open || item == Py_Ellipsis;
     }
     if (needed > rank)
-        return PyErr_Format(PyExc_IndexError, "%lld indices for a tensor of %lld dimensions", (long long)needed,
-                            (long long)rank), -1;
+        return PyErr_Format(PyExc_IndexError, "%lld indices for a tensor of %lld dimensions",
+                            (long long)needed, (long long)rank),
+               -1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = is_tuple ? PyTuple_GetItem(key, i) : key;
         if (item == Py_Ellipsis)
@@ -245,7 +258,8 @@ static PyObject *value_like(PyObject *value, PyObject *self) {
 /* Leading dimensions of size 1 that a target has not are dropped, as NumPy does. */
 static PyObject *fitting(PyObject *value, int64_t rank) {
     while (value && tn_rank(tnp_handle(value)) > rank && tn_size(tnp_handle(value), 0) == 1) {
-        PyObject *zero = PyLong_FromLong(0), *less = zero ? TNP_CALL(select, value, zero, zero) : NULL;
+        PyObject *zero = PyLong_FromLong(0),
+                 *less = zero ? TNP_CALL(select, value, zero, zero) : NULL;
         Py_XDECREF(zero);
         Py_DECREF(value);
         value = less;
@@ -268,8 +282,10 @@ int tnp_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
         } else if (given && !p.gathers_any) {
             given = fitting(given, tn_rank(tnp_handle(p.at)));
             PyObject *turned = given;
-            if (given && p.turns_any) { /* broadcast first, so that dimensions are those of the target */
-                PyObject *room = TNP_CALL(clone, p.at), *filled = room ? TNP_CALL(copy_, room, given) : NULL;
+            if (given &&
+                p.turns_any) { /* broadcast first, so that dimensions are those of the target */
+                PyObject *room = TNP_CALL(clone, p.at),
+                         *filled = room ? TNP_CALL(copy_, room, given) : NULL;
                 turned = filled ? turn(&p, filled) : NULL;
                 Py_XDECREF(filled);
                 Py_XDECREF(room);
@@ -280,7 +296,8 @@ int tnp_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
         } else if (given) {
             PyObject *list = gathers(&p), *same = NULL;
             if (list && p.turns_any) { /* a copy is written, and put back */
-                PyObject *turned = turn(&p, p.at), *put = turned ? TNP_CALL(index_put_, turned, list, given) : NULL;
+                PyObject *turned = turn(&p, p.at),
+                         *put = turned ? TNP_CALL(index_put_, turned, list, given) : NULL;
                 PyObject *back = put ? turn(&p, put) : NULL;
                 done = back ? TNP_CALL(copy_, p.at, back) : NULL;
                 Py_XDECREF(turned);

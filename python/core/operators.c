@@ -74,7 +74,8 @@ static void add(const tn_op_info *info, void *user) {
     o->names = PyMem_Calloc(info->n_args + 1, sizeof *o->names);
     o->info.args = copy_args(info->args, info->n_args);
     o->info.rets = copy_args(info->rets, info->n_rets);
-    if (!o->op || !o->names || !o->info.args || !o->info.rets || info->n_args > MAX_ARGS || info->n_rets > MAX_RETS)
+    if (!o->op || !o->names || !o->info.args || !o->info.rets || info->n_args > MAX_ARGS ||
+        info->n_rets > MAX_RETS)
         return;
     for (uint32_t i = 0; i < info->n_args; i++) {
         o->n_positional += !info->args[i].keyword_only;
@@ -97,7 +98,8 @@ const tnp_packet *tnp_packet_find(const char *name) {
 
 /* May several integers stand for this list, as in x.view(2, 3)? They are the rest of the positional
  * arguments then. */
-static bool takes_the_rest(const overload *o, uint32_t i, PyObject *const *args, Py_ssize_t n, Py_ssize_t at) {
+static bool takes_the_rest(const overload *o, uint32_t i, PyObject *const *args, Py_ssize_t n,
+                           Py_ssize_t at) {
     if (i + 1 < o->n_positional || strcmp(o->info.args[i].type, "int[]") != 0)
         return false;
     for (Py_ssize_t k = at; k < n; k++)
@@ -106,7 +108,8 @@ static bool takes_the_rest(const overload *o, uint32_t i, PyObject *const *args,
     return true;
 }
 
-static int the_rest(PyObject *const *args, Py_ssize_t n, Py_ssize_t at, tn_cell *cell, tnp_arena *arena) {
+static int the_rest(PyObject *const *args, Py_ssize_t n, Py_ssize_t at, tn_cell *cell,
+                    tnp_arena *arena) {
     int64_t *ints = tnp_arena_take(arena, (size_t)(n - at) * sizeof(int64_t));
     if (!ints)
         return -1;
@@ -129,8 +132,8 @@ typedef struct misfit {
 } misfit;
 
 /* Fills cells: 1; 0 where the arguments do not fit; -1 with an exception. given[i] is argument i, or NULL. */
-static int fit(const overload *o, PyObject *const *args, Py_ssize_t n, PyObject *names, tn_cell *cells,
-               PyObject **given, tnp_arena *arena, misfit *why) {
+static int fit(const overload *o, PyObject *const *args, Py_ssize_t n, PyObject *names,
+               tn_cell *cells, PyObject **given, tnp_arena *arena, misfit *why) {
     uint32_t n_args = o->info.n_args;
     Py_ssize_t at = 0;
     for (uint32_t i = 0; i < n_args; i++) {
@@ -180,7 +183,8 @@ static PyObject *explain(const overload *o, const misfit *why) {
     const tn_arg_info *arg = why->arg < o->info.n_args ? &o->info.args[why->arg] : NULL;
     switch (why->what) {
     case TOO_MANY:
-        return PyUnicode_FromFormat("\n  %s: takes %u positional arguments at most", schema, why->arg);
+        return PyUnicode_FromFormat("\n  %s: takes %u positional arguments at most", schema,
+                                    why->arg);
     case UNKNOWN_NAME:
         return PyUnicode_FromFormat("\n  %s: has no argument %R", schema, why->object);
     case TWICE:
@@ -189,9 +193,10 @@ static PyObject *explain(const overload *o, const misfit *why) {
         return PyUnicode_FromFormat("\n  %s: '%s' is missing", schema, arg->name);
     default: {
         PyObject *type = PyType_GetName(Py_TYPE(why->object));
-        PyObject *text = type ? PyUnicode_FromFormat("\n  %s: '%s' is %s%s%s, not %U", schema, arg->name,
-                                                     arg->type, arg->optional ? " or None" : "", "", type)
-                              : NULL;
+        PyObject *text =
+            type ? PyUnicode_FromFormat("\n  %s: '%s' is %s%s%s, not %U", schema, arg->name,
+                                        arg->type, arg->optional ? " or None" : "", "", type)
+                 : NULL;
         Py_XDECREF(type);
         return text;
     }
@@ -310,10 +315,11 @@ PyObject *tnp_call(const tnp_packet *packet, PyObject *const *args, Py_ssize_t n
     return refuse(packet, why);
 }
 
-PyObject *tnp_call_method(const tnp_packet *packet, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                          PyObject *names) {
+PyObject *tnp_call_method(const tnp_packet *packet, PyObject *self, PyObject *const *args,
+                          Py_ssize_t n, PyObject *names) {
     Py_ssize_t n_all = n + (names ? PyTuple_Size(names) : 0);
-    PyObject *few[16], **all = n_all + 1 <= 16 ? few : PyMem_Malloc((size_t)(n_all + 1) * sizeof *all);
+    PyObject *few[16],
+        **all = n_all + 1 <= 16 ? few : PyMem_Malloc((size_t)(n_all + 1) * sizeof *all);
     if (!all)
         return PyErr_NoMemory();
     all[0] = self;
@@ -328,7 +334,8 @@ PyObject *tnp_call_method(const tnp_packet *packet, PyObject *self, PyObject *co
 /* ---- functions of the module ------------------------------------------------------------- */
 
 /* What a function of an operator has as `self`: its packet. */
-static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                               PyObject *names) {
     return tnp_call(PyCapsule_GetPointer(self, "tenon.packet"), args, n, names);
 }
 

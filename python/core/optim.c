@@ -4,8 +4,7 @@
 #include <string.h>
 
 typedef struct optimizer_object {
-    PyObject_HEAD
-    tn_optimizer *handle;
+    PyObject_HEAD tn_optimizer *handle;
     PyObject *params; /* a tuple */
 } optimizer_object;
 
@@ -19,22 +18,37 @@ static tn_optimizer *of(PyObject *self) {
 
 /* X(optimizer, struct of its options, a field of it, kind: 'd' number, 'b' bool) */
 #define OPTIONS(X) \
-    X(sgd, tn_sgd_options, lr, 'd') X(sgd, tn_sgd_options, momentum, 'd') X(sgd, tn_sgd_options, dampening, 'd') \
-    X(sgd, tn_sgd_options, weight_decay, 'd') X(sgd, tn_sgd_options, nesterov, 'b') \
+    X(sgd, tn_sgd_options, lr, 'd') \
+    X(sgd, tn_sgd_options, momentum, 'd') \
+    X(sgd, tn_sgd_options, dampening, 'd') \
+    X(sgd, tn_sgd_options, weight_decay, 'd') \
+    X(sgd, tn_sgd_options, nesterov, 'b') \
     X(sgd, tn_sgd_options, maximize, 'b') \
-    X(adam, tn_adam_options, lr, 'd') X(adam, tn_adam_options, beta1, 'd') X(adam, tn_adam_options, beta2, 'd') \
-    X(adam, tn_adam_options, eps, 'd') X(adam, tn_adam_options, weight_decay, 'd') \
-    X(adam, tn_adam_options, maximize, 'b') X(adam, tn_adam_options, amsgrad, 'b') \
-    X(rmsprop, tn_rmsprop_options, lr, 'd') X(rmsprop, tn_rmsprop_options, alpha, 'd') \
-    X(rmsprop, tn_rmsprop_options, eps, 'd') X(rmsprop, tn_rmsprop_options, weight_decay, 'd') \
-    X(rmsprop, tn_rmsprop_options, momentum, 'd') X(rmsprop, tn_rmsprop_options, centered, 'b') \
+    X(adam, tn_adam_options, lr, 'd') \
+    X(adam, tn_adam_options, beta1, 'd') \
+    X(adam, tn_adam_options, beta2, 'd') \
+    X(adam, tn_adam_options, eps, 'd') \
+    X(adam, tn_adam_options, weight_decay, 'd') \
+    X(adam, tn_adam_options, maximize, 'b') \
+    X(adam, tn_adam_options, amsgrad, 'b') \
+    X(rmsprop, tn_rmsprop_options, lr, 'd') \
+    X(rmsprop, tn_rmsprop_options, alpha, 'd') \
+    X(rmsprop, tn_rmsprop_options, eps, 'd') \
+    X(rmsprop, tn_rmsprop_options, weight_decay, 'd') \
+    X(rmsprop, tn_rmsprop_options, momentum, 'd') \
+    X(rmsprop, tn_rmsprop_options, centered, 'b') \
     X(rmsprop, tn_rmsprop_options, maximize, 'b') \
-    X(adagrad, tn_adagrad_options, lr, 'd') X(adagrad, tn_adagrad_options, lr_decay, 'd') \
+    X(adagrad, tn_adagrad_options, lr, 'd') \
+    X(adagrad, tn_adagrad_options, lr_decay, 'd') \
     X(adagrad, tn_adagrad_options, weight_decay, 'd') \
-    X(adagrad, tn_adagrad_options, initial_accumulator_value, 'd') X(adagrad, tn_adagrad_options, eps, 'd') \
+    X(adagrad, tn_adagrad_options, initial_accumulator_value, 'd') \
+    X(adagrad, tn_adagrad_options, eps, 'd') \
     X(adagrad, tn_adagrad_options, maximize, 'b') \
-    X(lion, tn_lion_options, lr, 'd') X(lion, tn_lion_options, beta1, 'd') X(lion, tn_lion_options, beta2, 'd') \
-    X(lion, tn_lion_options, weight_decay, 'd') X(lion, tn_lion_options, maximize, 'b')
+    X(lion, tn_lion_options, lr, 'd') \
+    X(lion, tn_lion_options, beta1, 'd') \
+    X(lion, tn_lion_options, beta2, 'd') \
+    X(lion, tn_lion_options, weight_decay, 'd') \
+    X(lion, tn_lion_options, maximize, 'b')
 
 static const struct option {
     const char *optimizer, *name;
@@ -57,7 +71,8 @@ static int apply(const char *kind, PyObject *given, void *out) {
             if (strcmp(options[i].optimizer, kind) == 0 && strcmp(options[i].name, text) == 0)
                 found = &options[i];
         if (!found)
-            return text ? (PyErr_Format(PyExc_TypeError, "%s has no option '%s'", kind, text), -1) : -1;
+            return text ? (PyErr_Format(PyExc_TypeError, "%s has no option '%s'", kind, text), -1)
+                        : -1;
         if (found->kind == 'd') {
             double number = PyFloat_AsDouble(value);
             if (number == -1 && PyErr_Occurred())
@@ -75,7 +90,8 @@ static int apply(const char *kind, PyObject *given, void *out) {
 }
 
 /* Of `kind`, or NULL with an exception. */
-static tn_optimizer *create(const char *kind, tn_tensor *const *params, uint64_t n, PyObject *given) {
+static tn_optimizer *create(const char *kind, tn_tensor *const *params, uint64_t n,
+                            PyObject *given) {
     tn_optimizer *made = NULL;
 #define CREATE(name, options_of, type, defaults) \
     if (strcmp(kind, #name) == 0) { \
@@ -119,7 +135,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *named) {
     }
     tn_optimizer *handle = fits ? create(kind, list, (uint64_t)n, wanted) : NULL;
     PyMem_Free(list);
-    optimizer_object *self = handle ? (optimizer_object *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0) : NULL;
+    optimizer_object *self =
+        handle ? (optimizer_object *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0) : NULL;
     if (!self) {
         tn_optimizer_destroy(handle);
         Py_XDECREF(params);
@@ -167,7 +184,8 @@ static PyObject *state_dict(PyObject *self, PyObject *ignored) {
     Py_ssize_t n = PyTuple_Size(((optimizer_object *)self)->params);
     PyObject *all = PyList_New(0);
     for (Py_ssize_t i = 0; all && i < n; i++) {
-        PyObject *one = Py_BuildValue("{sL}", "step", (long long)tn_optimizer_steps(of(self), (uint64_t)i));
+        PyObject *one =
+            Py_BuildValue("{sL}", "step", (long long)tn_optimizer_steps(of(self), (uint64_t)i));
         for (uint64_t k = 0; one && k < tn_optimizer_n_states(of(self)); k++) {
             const char *name = tn_optimizer_state_name(of(self), k);
             tn_tensor *t = tn_optimizer_state(of(self), (uint64_t)i, name);
@@ -180,7 +198,8 @@ static PyObject *state_dict(PyObject *self, PyObject *ignored) {
             Py_CLEAR(all);
         Py_XDECREF(one);
     }
-    PyObject *made = all ? Py_BuildValue("{sdsO}", "lr", tn_optimizer_lr(of(self)), "state", all) : NULL;
+    PyObject *made =
+        all ? Py_BuildValue("{sdsO}", "lr", tn_optimizer_lr(of(self)), "state", all) : NULL;
     Py_XDECREF(all);
     return made;
 }
@@ -190,22 +209,26 @@ static PyObject *load_state_dict(PyObject *self, PyObject *given) {
     PyObject *lr = all ? PyDict_GetItemString(given, "lr") : NULL;
     Py_ssize_t n = PyTuple_Size(((optimizer_object *)self)->params);
     if (!all || !lr || !PyList_Check(all) || PyList_Size(all) != n)
-        return PyErr_Format(PyExc_ValueError, "this is not the state_dict of an optimizer of %zd parameters", n);
+        return PyErr_Format(PyExc_ValueError,
+                            "this is not the state_dict of an optimizer of %zd parameters", n);
     if (set_lr(self, lr, NULL) < 0)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *one = PyList_GetItem(all, i), *steps = PyDict_Check(one) ? PyDict_GetItemString(one, "step") : NULL;
+        PyObject *one = PyList_GetItem(all, i),
+                 *steps = PyDict_Check(one) ? PyDict_GetItemString(one, "step") : NULL;
         if (!steps)
             return PyErr_Format(PyExc_ValueError, "the state of parameter %zd has no 'step'", i);
         for (uint64_t k = 0; k < tn_optimizer_n_states(of(self)); k++) {
             const char *name = tn_optimizer_state_name(of(self), k);
             PyObject *state = PyDict_GetItemString(one, name);
             if (!state || (state != Py_None && !tnp_is_tensor(state)))
-                return PyErr_Format(PyExc_ValueError, "the state of parameter %zd has no '%s'", i, name);
+                return PyErr_Format(PyExc_ValueError, "the state of parameter %zd has no '%s'", i,
+                                    name);
             PyObject *copy = state == Py_None ? Py_NewRef(state) : TNP_CALL(clone, state);
-            tn_status status = !copy ? TN_OK
-                                     : tn_optimizer_set_state(of(self), (uint64_t)i, name,
-                                                              copy == Py_None ? NULL : tnp_handle(copy));
+            tn_status status =
+                !copy ? TN_OK
+                      : tn_optimizer_set_state(of(self), (uint64_t)i, name,
+                                               copy == Py_None ? NULL : tnp_handle(copy));
             bool failed = !copy;
             Py_XDECREF(copy);
             if (failed)
@@ -230,8 +253,10 @@ static PyGetSetDef properties[] = {
 static PyMethodDef methods[] = {
     {"step", step, METH_NOARGS, "Updates every parameter that has a gradient."},
     {"zero_grad", zero_grad, METH_NOARGS, "Drops the parameters' gradients."},
-    {"state_dict", state_dict, METH_NOARGS, "Its state, to be saved: goes on from it to the last bit."},
-    {"load_state_dict", load_state_dict, METH_O, "load_state_dict(state): puts copies of a state back."},
+    {"state_dict", state_dict, METH_NOARGS,
+     "Its state, to be saved: goes on from it to the last bit."},
+    {"load_state_dict", load_state_dict, METH_O,
+     "load_state_dict(state): puts copies of a state back."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot slots[] = {
@@ -283,12 +308,14 @@ static PyObject *clip_grad_norm(PyObject *module, PyObject *args) {
 
 PyMethodDef tnp_optim_functions[] = {
     {"clip_grad_norm_", clip_grad_norm, METH_VARARGS,
-     "clip_grad_norm_(params, max_norm, norm_type=2): scales gradients so that their norm is max_norm at most; "
+     "clip_grad_norm_(params, max_norm, norm_type=2): scales gradients so that their norm is "
+     "max_norm at most; "
      "returns the norm before."},
     {NULL, NULL, 0, NULL},
 };
 
 int tnp_optim_init(PyObject *module) {
     optimizer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return optimizer_type ? PyModule_AddObjectRef(module, "Optimizer", (PyObject *)optimizer_type) : -1;
+    return optimizer_type ? PyModule_AddObjectRef(module, "Optimizer", (PyObject *)optimizer_type)
+                          : -1;
 }

@@ -41,7 +41,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *named) {
     if (!PyArg_ParseTuple(args, "O:Tensor", &other))
         return NULL;
     if (!tnp_is_tensor(other))
-        return PyErr_Format(PyExc_TypeError, "Tensor takes a tensor; tenon.tensor makes one of numbers");
+        return PyErr_Format(PyExc_TypeError,
+                            "Tensor takes a tensor; tenon.tensor makes one of numbers");
     tnp_tensor *self = (tnp_tensor *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (self)
         self->handle = tn_keep(tnp_handle(other));
@@ -81,7 +82,8 @@ static PyObject *get_nbytes(PyObject *self, void *closure) {
 static PyObject *get_t(PyObject *self, void *closure) {
     int64_t rank = tn_rank(tnp_handle(self));
     if (rank != 2)
-        return PyErr_Format(PyExc_ValueError, "T is of 2 dimensions, this tensor has %lld: permute or mT",
+        return PyErr_Format(PyExc_ValueError,
+                            "T is of 2 dimensions, this tensor has %lld: permute or mT",
                             (long long)rank);
     return TNP_CALL(t, self);
 }
@@ -162,7 +164,8 @@ static PyMethodDef methods[] = {
     {"numel", numel, METH_NOARGS, "How many elements it has."},
     {"dim", dim, METH_NOARGS, "How many dimensions it has."},
     {"size", size, METH_VARARGS, "size(dim=None): its shape, or the size of a dimension."},
-    {"data_ptr", data_ptr, METH_NOARGS, "The address of its first element, where memory has addresses."},
+    {"data_ptr", data_ptr, METH_NOARGS,
+     "The address of its first element, where memory has addresses."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -312,8 +315,10 @@ static PyObject *nb_int(PyObject *self) {
 static PyObject *nb_index(PyObject *self) {
     tn_dtype dtype = tn_dtype_of(tnp_handle(self));
     if (dtype <= TN_BF16 || tn_numel(tnp_handle(self)) != 1)
-        return PyErr_Format(PyExc_TypeError, "only a tensor of one integer is an index, not one of %lld elements of %s",
-                            (long long)tn_numel(tnp_handle(self)), tn_dtype_name(dtype));
+        return PyErr_Format(
+            PyExc_TypeError,
+            "only a tensor of one integer is an index, not one of %lld elements of %s",
+            (long long)tn_numel(tnp_handle(self)), tn_dtype_name(dtype));
     return nb_int(self);
 }
 
@@ -338,7 +343,8 @@ static PyObject *iterate(PyObject *self) {
 
 /* Methods of operators: generated, one function for each, since a method must know its operator. */
 #define TNP_METHOD(name, text) \
-    static PyObject *method_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) { \
+    static PyObject *method_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, \
+                                   PyObject *names) { \
         static const tnp_packet *packet; \
         if (!packet && !(packet = tnp_packet_find(#name))) \
             return NULL; \
@@ -406,7 +412,8 @@ static PyType_Slot slots[] = {
     {Py_nb_float, nb_float},
     {Py_nb_int, nb_int},
     {Py_nb_index, nb_index},
-    {Py_tp_doc, "An array of elements of one dtype on a device, with gradients. tenon.tensor, tenon.zeros and the "
+    {Py_tp_doc, "An array of elements of one dtype on a device, with gradients. tenon.tensor, "
+                "tenon.zeros and the "
                 "like make them."},
     {0, NULL},
 };
@@ -421,7 +428,8 @@ static PyType_Spec spec = {
 static int add_methods(PyMethodDef *list) {
     for (; list->ml_name; list++) {
         PyObject *method = PyDescr_NewMethod(tnp_tensor_type, list);
-        if (!method || PyObject_SetAttrString((PyObject *)tnp_tensor_type, list->ml_name, method) < 0)
+        if (!method ||
+            PyObject_SetAttrString((PyObject *)tnp_tensor_type, list->ml_name, method) < 0)
             return -1;
         Py_DECREF(method);
     }
@@ -431,7 +439,8 @@ static int add_methods(PyMethodDef *list) {
 static int add_properties(PyGetSetDef *list) {
     for (; list->name; list++) {
         PyObject *property = PyDescr_NewGetSet(tnp_tensor_type, list);
-        if (!property || PyObject_SetAttrString((PyObject *)tnp_tensor_type, list->name, property) < 0)
+        if (!property ||
+            PyObject_SetAttrString((PyObject *)tnp_tensor_type, list->name, property) < 0)
             return -1;
         Py_DECREF(property);
     }

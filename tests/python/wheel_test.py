@@ -8,6 +8,7 @@ packed as a wheel of its own, and found.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,7 @@ class Wheels(unittest.TestCase):
     def test_a_broken_plugin_does_not_keep_the_package_from_starting(self):
         folder = self.site / "tenon_plugins/broken"
         folder.mkdir(parents=True)
+        self.addCleanup(shutil.rmtree, folder)
         (folder / "libtenon_broken.so").write_bytes(b"no ELF file")
         done = self.run_python("-c", "import tenon; print(tenon.ones(1).item())")
         self.assertEqual((done.returncode, done.stdout), (0, "1.0\n"))
