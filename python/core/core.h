@@ -5,8 +5,8 @@
  * schema, results are references that are ours. The GIL is released while an operator runs.
  *
  * Functions return NULL or -1 with a Python exception set, as CPython's do. */
-#ifndef TNI_PYTHON_CORE_H
-#define TNI_PYTHON_CORE_H
+#ifndef TNI_PYTHON_CORE_CORE_H
+#define TNI_PYTHON_CORE_CORE_H
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
