@@ -84,7 +84,7 @@ static PyObject *compare(PyObject *a, PyObject *b, int how) {
     return PyBool_FromLong(tn_device_equal(of(a), of(b)) == (how == Py_EQ));
 }
 static Py_hash_t hash(PyObject *self) {
-    return (Py_hash_t)(of(self).type * 4096 + of(self).index);
+    return (Py_hash_t)of(self).type * 4096 + of(self).index;
 }
 static PyObject *get_type(PyObject *self, void *closure) {
     PyObject *name = name_of(self),

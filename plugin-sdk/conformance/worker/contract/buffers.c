@@ -207,6 +207,16 @@ bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream) {
     return queue_fills(k, w, stream, w->fills);
 }
 
+bool tc_hold_together(tc_contract *k, tc_work *w, tn_stream_impl *const *streams, int n,
+                      tn_event_impl *event) {
+    const tn_event_ops *events = w->subject->ops->events;
+    bool ok = tc_work_queue(k, w, streams[0]) &&
+              tc_must(k, TNP_EVENT_RECORD, events->record(event, streams[0]), "record");
+    for (int i = 1; i < n && ok; i++)
+        ok = tc_must(k, TNP_EVENT_WAIT, events->wait(streams[i], event), "wait");
+    return ok;
+}
+
 bool tc_work_hold(tc_contract *k, const tc_work *w, tn_stream_impl *stream, double seconds) {
     return queue_fills(k, w, stream, 1 + (uint32_t)(seconds / (w->seconds + 1e-7)));
 }

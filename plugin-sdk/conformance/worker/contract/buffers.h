@@ -42,6 +42,11 @@ bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream);
 /* The same for about so many seconds. */
 bool tc_work_hold(tc_contract *k, const tc_work *w, tn_stream_impl *stream, double seconds);
 
+/* Holds n streams up behind long work of the first: what is queued on them next begins together. Streams that are
+ * idle do one thing after the other, as fast as it is queued. `event` is recorded. */
+bool tc_hold_together(tc_contract *k, tc_work *w, tn_stream_impl *const *streams, int n,
+                      tn_event_impl *event);
+
 /* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
  * unless that is NULL: did the answer always come only when the work was done? A question that is
  * answered at once is, now and then, at least. */

@@ -254,7 +254,7 @@ static void feeds(tc_contract *k) {
 
 /* ---- large transfers at once ------------------------------------------------------------- */
 
-enum { STREAMS = 3, LARGE = (3 << 20) + 5, ROUNDS = 3 };
+enum { STREAMS = 3, LARGE = (3 << 20) + 5, ROUNDS = 3, TIMES = 4 };
 
 typedef struct lane {
     tn_stream_impl *stream;
@@ -316,17 +316,25 @@ typedef struct fetch {
 /* Several streams of one device fetch from the other at once. */
 static void fetch_at_once(tc_contract *k, tc_subject *a, tc_subject *b) {
     fetch all[STREAMS];
+    tn_stream_impl *streams[STREAMS];
+    tn_event_impl *event;
+    tc_work work;
     const tn_memory_ops *m = b->memory;
-    bool ok = true;
+    bool ok = tc_work_create(k, b, &work) && tc_event_create(k, b, 0, &event);
     for (int i = 0; i < STREAMS && ok; i++)
         ok = tc_stream_create(k, b, 0, &all[i].stream) &&
              tc_buffer_create(k, a, TN_SPACE_DEVICE, LARGE, &all[i].from) &&
              tc_buffer_create(k, b, TN_SPACE_DEVICE, LARGE, &all[i].to);
-    for (int round = 0; round < 2 * ROUNDS && ok; round++) {
+    for (int i = 0; i < STREAMS && ok; i++)
+        streams[i] = all[i].stream;
+    for (int round = 0; round < 4 * ROUNDS && ok; round++) {
+        ok = tc_hold_together(k, &work, streams, STREAMS, event);
         for (int i = 0; i < STREAMS && ok; i++) {
             const tc_buffer *from = &all[(i + round) % STREAMS].from;
-            tn_status status = m->copy_peer(b->device, all[i].stream, all[i].to.memory, 0,
-                                            a->device, from->memory, 0, LARGE);
+            tn_status status = TN_OK;
+            for (int n = 0; n < TIMES && status == TN_OK; n++)
+                status = m->copy_peer(b->device, all[i].stream, all[i].to.memory, 0, a->device,
+                                      from->memory, 0, LARGE);
             if (status == TN_ERR_UNSUPPORTED) {
                 TC_NOT_OFFERED(k, "copy_peer declines");
                 return;

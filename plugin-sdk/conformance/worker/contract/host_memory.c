@@ -2,6 +2,7 @@
  * every n there is. The call fails cleanly or can do without, nothing is lost, and the same call
  * succeeds when there is memory again. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ typedef struct trial {
     tc_invocation call;
     const char *line; /* of the kernel call */
     tn_graph_impl *graph;
+    tc_work work;
 } trial;
 
 /* A stage begins where `prepare` left the plugin, `attempt` is the call, `undo` takes a successful
@@ -29,6 +31,7 @@ typedef struct step {
     tn_status (*attempt)(trial *t);
     void (*undo)(trial *t);
     void (*finish)(trial *t);
+    bool (*arm)(trial *t); /* before each attempt, with memory to be had; may be NULL */
 } step;
 
 /* ---- stages ------------------------------------------------------------------------------ */
@@ -125,6 +128,42 @@ static tn_status try_event(trial *t) {
 
 static void undo_event(trial *t) {
     t->s.ops->events->destroy(t->event);
+}
+
+/* An event that was recorded behind long work, and is recorded again. */
+static bool prepare_record(trial *t) {
+    t->event = NULL;
+    return t->s.ops->streams && tc_work_create(t->k, &t->s, &t->work) &&
+           tc_must(t->k, TNP_EVENT_CREATE, t->s.ops->events->create(t->s.device, 0, &t->event),
+                   "create of an event");
+}
+
+static bool arm_record(trial *t) {
+    return tc_work_hold(t->k, &t->work, t->s.stream, 0.02) &&
+           tc_must(t->k, TNP_EVENT_RECORD, t->s.ops->events->record(t->event, t->s.stream),
+                   "record");
+}
+
+/* A record that fails leaves the event where it was: not passed while the work before it goes on. */
+static tn_status try_record(trial *t) {
+    const tn_event_ops *e = t->s.ops->events;
+    tn_stream_impl *stream = t->s.stream;
+    tn_status status = e->record(t->event, stream);
+    tn_status passed = status == TN_OK ? TN_OK : e->query(t->event);
+    bool was_idle = t->s.ops->streams->query(stream) == TN_OK;
+    tn_status later = tc_subject_sync(&t->s);
+    if (status != TN_OK && passed == TN_OK && !was_idle)
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                  "record failed for want of host memory, and the event forgot what it had "
+                  "recorded before: it is passed, and the work is not done");
+    return status == TN_OK ? later : status;
+}
+
+static void finish_record(trial *t) {
+    if (t->event)
+        t->s.ops->events->destroy(t->event);
+    tc_release(t->k, NULL);
+    t->k->owned = NULL; /* its list lies in the arena, which ends with the trial */
 }
 
 static tn_status alloc_in(trial *t, int32_t space) {
@@ -305,17 +344,21 @@ static void nothing(trial *t) {
 }
 
 static const step stages[] = {
-    {"init", TNP_INIT_RESULT, false, NULL, try_init, undo_init, nothing},
-    {"open", TNP_OPEN_DEVICE, false, prepare_init, try_open, undo_open, nothing},
-    {"stream", TNP_STREAM_CREATE, true, prepare_device, try_stream, undo_stream, nothing},
-    {"event", TNP_EVENT_CREATE, true, has_streams, try_event, undo_event, nothing},
-    {"alloc", TNP_ALLOC_HANDLE, true, NULL, try_alloc, undo_alloc, nothing},
-    {"pinned", TNP_ALLOC_HANDLE, true, has_pinned, try_pinned, undo_pinned, nothing},
-    {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
-     finish_transfer},
-    {"capture", TNP_CAPTURE_REPLAYS, true, prepare_capture, try_capture, nothing, finish_transfer},
-    {"launch", TNP_CAPTURE_REPLAYS, true, prepare_launch, try_launch, nothing, finish_launch},
-    {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
+    {"init", TNP_INIT_RESULT, false, NULL, try_init, undo_init, nothing, NULL},
+    {"open", TNP_OPEN_DEVICE, false, prepare_init, try_open, undo_open, nothing, NULL},
+    {"stream", TNP_STREAM_CREATE, true, prepare_device, try_stream, undo_stream, nothing, NULL},
+    {"event", TNP_EVENT_CREATE, true, has_streams, try_event, undo_event, nothing, NULL},
+    {"record", TNP_EVENT_RECORD, true, prepare_record, try_record, nothing, finish_record,
+     arm_record},
+    {"alloc", TNP_ALLOC_HANDLE, true, NULL, try_alloc, undo_alloc, nothing, NULL},
+    {"pinned", TNP_ALLOC_HANDLE, true, has_pinned, try_pinned, undo_pinned, nothing, NULL},
+    {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing, finish_transfer,
+     NULL},
+    {"capture", TNP_CAPTURE_REPLAYS, true, prepare_capture, try_capture, nothing, finish_transfer,
+     NULL},
+    {"launch", TNP_CAPTURE_REPLAYS, true, prepare_launch, try_launch, nothing, finish_launch, NULL},
+    {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel,
+     NULL},
 };
 
 /* ---- trials ------------------------------------------------------------------------------ */
@@ -327,6 +370,8 @@ static bool attempt(trial *t, const step *stage, int64_t n) {
     snprintf(what, sizeof what, "%s%s%.60s, when allocation %lld of host memory in it fails,",
              stage->name, t->line ? " " : "", t->line ? t->line : "", (long long)n);
     tc_host_forget();
+    if (stage->arm && !stage->arm(t))
+        return false;
     tc_host_fail_after(n);
     tn_status status = stage->attempt(t);
     bool failed = tc_host_failed();
@@ -433,6 +478,7 @@ const tc_contract_row tc_host_memory_rows[] = {
     {"host-memory-fails", "stage=open", TC_SMOKE, host_memory_fails},
     {"host-memory-fails", "stage=stream", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=event", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=record", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=alloc", TC_SMOKE, host_memory_fails},
     {"host-memory-fails", "stage=pinned", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=transfer", TC_STANDARD, host_memory_fails},

@@ -233,6 +233,29 @@ static bool look(tc_contract *k, tn_memory_info now[3]) {
     return !tc_failed(k);
 }
 
+/* More is not free when pinned memory was given back than before it was taken, while some of the device's is
+ * in use. In a few tries: other programs give back, too. */
+static void info_of_each_space(tc_contract *k) {
+    tc_subject *s = k->subject;
+    tc_buffer held, pinned;
+    uint64_t before = 0, after = 1;
+    if (s->host_memory || !(s->spaces >> TN_SPACE_PINNED & 1) || tc_free_bytes(s) == UINT64_MAX ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, SHARE, &held))
+        return;
+    for (int i = 0; i < 5 && after > before && !tc_failed(k); i++) {
+        before = tc_free_bytes(s);
+        if (tc_buffer_create(k, s, TN_SPACE_PINNED, SHARE / 16, &pinned))
+            tc_buffer_destroy(&pinned);
+        after = tc_free_bytes(s);
+    }
+    tc_buffer_destroy(&held);
+    if (after > before && !tc_failed(k))
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info: pinned memory came and went, and of the device's %llu bytes are free "
+                  "after %llu",
+                  (unsigned long long)after, (unsigned long long)before);
+}
+
 /* Other programs may take and give at the same time: one of a few looks shows what is so. */
 static void info(tc_contract *k) {
     tc_subject *s = k->subject;
@@ -244,6 +267,7 @@ static void info(tc_contract *k) {
     }
     info_short(k);
     info_long(k);
+    info_of_each_space(k);
     for (int i = 0; i < 5 && !(taken && given_back); i++) {
         if (!look(k, now))
             return;
@@ -358,8 +382,42 @@ static void run_workers(tc_contract *k, void *(*work_)(void *context), bool at_o
     tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
 }
 
+/* Blocks that live while others come and go at their side: a table of them is large, and changes all the time. */
+static void *use_one_of_many(void *context) {
+    worker *w = context;
+    tc_subject *s = w->subject;
+    tn_memory own, others[MOST_BLOCKS] = {0};
+    tc_random r = {w->seed};
+    void *host;
+    unsigned char byte = 7;
+    if (tc_alloc(s, TN_SPACE_DEVICE, 64, &own, &host) != TN_OK) {
+        snprintf(w->wrong, sizeof w->wrong, "alloc of a few bytes failed");
+        return NULL;
+    }
+    for (int i = 0; i < 3000 && !*w->wrong; i++) {
+        tn_memory *one = &others[tc_below(&r, MOST_BLOCKS)];
+        if (*one)
+            s->memory->dealloc(s->device, TN_SPACE_DEVICE, *one);
+        *one = 0;
+        if (tc_alloc(s, TN_SPACE_DEVICE, 1 + tc_below(&r, 64), one, &host) != TN_OK)
+            snprintf(w->wrong, sizeof w->wrong, "alloc of a few bytes failed");
+        if (i % 4 == 0 && s->memory->fill(s->device, s->stream, own, 0, byte, 64) != TN_OK)
+            snprintf(w->wrong, sizeof w->wrong,
+                     "a fill of a block that lives failed while others came and went");
+    }
+    for (int i = 0; i < MOST_BLOCKS; i++)
+        if (others[i])
+            s->memory->dealloc(s->device, TN_SPACE_DEVICE, others[i]);
+    if (s->ops->streams && s->ops->streams->synchronize(s->stream) != TN_OK)
+        snprintf(w->wrong, sizeof w->wrong, "synchronize failed");
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, own);
+    return NULL;
+}
+
 static void threads(tc_contract *k) {
     run_workers(k, work, true);
+    if (!tc_failed(k))
+        run_workers(k, use_one_of_many, true);
 }
 
 /* Do threads that give back all that they take leave as much free as there was? In a few tries: others

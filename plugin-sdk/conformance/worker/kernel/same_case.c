@@ -346,7 +346,8 @@ static void choose(tc_sink *sink, const char *line) {
     if (exact && can_cut(&call) && n % 2 == 0)
         emit(r, line, "slices");
     bool large = largest(&call) > LARGE;
-    if (n % 20 == 0 && call.in_place < 0 && !large)
+    bool meets = large ? call.scalar >= 0 : n % 20 == 0; /* numbers of several calls, too */
+    if (meets && call.in_place < 0)
         emit(r, line, "threads");
     if (n % 20 == 10 && call.in_place < 0 && !large)
         emit(r, line, "streams");

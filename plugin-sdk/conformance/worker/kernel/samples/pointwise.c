@@ -239,6 +239,11 @@ static void list_forms(const tc_sampler *m, const char *attrs) {
             tc_is_arithmetic(m->record) || m->record->out_types[0] == TN_KERNEL_FIXED(TN_BOOL);
         if (m->record->n_args > 1 && any && m->types[0] != TN_BOOL)
             tc_emit(m, l);
+        /* Long enough for calls of several threads to meet, each with a number of its own. */
+        l = call_line(m, attrs, 2, TC_SIZES(300, 201), -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "scalar=%s", arg->name);
+        if (m->record->n_args > 1 && m->types[0] == TN_F32)
+            tc_emit(m, l);
     }
 }
 
