@@ -17,6 +17,21 @@ static tn_status return_all(tn_cell *rets, tn_tensor *self, int32_t rank, const 
     return tni_return(rets, tni_tensor_view_all(self, rank, sizes, strides));
 }
 
+/* Where element `index` along a stride of self lies. What cannot be counted is the place of no
+ * element: an empty view, which may begin anywhere, begins where self does. */
+static int64_t place_of(const tn_tensor *self, int64_t index, int64_t stride) {
+    int64_t offset = tni_offset_elements(self), at, bytes;
+    bool counts = tni_mul_i64(index, stride, &at) && tni_add_i64(offset, at, &at) &&
+                  tni_mul_i64(at, tni_dtype_size(self->view.dtype), &bytes);
+    return counts ? at : offset;
+}
+
+/* n times a stride; where that is too large to count, it stands between no two elements. */
+static int64_t scaled_stride(int64_t stride, int64_t n) {
+    int64_t scaled;
+    return tni_mul_i64(stride, n, &scaled) ? scaled : stride;
+}
+
 tn_status tni_run_alias(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_tensor_alias(tni_arg_tensor(&args[0])));
 }
@@ -27,6 +42,7 @@ tn_status tni_run_alias(const tn_cell *args, tn_cell *rets) {
 static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints shape,
                                int64_t *out) {
     int64_t known = 1, open = -1;
+    bool empty = false;
     if ((uint64_t)shape.n > TN_MAX_RANK)
         return tni_fail(TN_ERR_SHAPE, "%s: the shape must have 0 to %d dimensions, but has %lld",
                         call, TN_MAX_RANK, (long long)shape.n);
@@ -38,10 +54,13 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
             return tni_fail(TN_ERR_SHAPE,
                             "%s: shape %s: one size may be -1, no other may be negative", call,
                             TNI_SHAPE_OF_INTS(shape));
+        else if (out[d] == 0) /* counts as one, as in tni_numel: strides must fit, too */
+            empty = true;
         else if (!tni_mul_i64(known, out[d], &known))
-            return tni_fail(TN_ERR_SHAPE, "%s: shape %s has more elements than can be counted",
+            return tni_fail(TN_ERR_SHAPE, "%s: the sizes of shape %s multiply to more than 63 bits",
                             call, TNI_SHAPE_OF_INTS(shape));
     }
+    known = empty ? 0 : known;
     if (open >= 0 && known > 0 && self->view.numel % known == 0) {
         out[open] = self->view.numel / known;
         known *= out[open];
@@ -74,14 +93,15 @@ static bool view_strides(const tn_tensor *self, int32_t rank, const int64_t *siz
     }
     int32_t d = rank - 1;
     int64_t base = self->strides[self->view.rank - 1];
-    int64_t run = 1, taken = 1;
+    int64_t run = 1, taken = 1, next;
     for (int32_t s = self->view.rank - 1; s >= 0; s--) {
         run *= self->sizes[s];
-        bool ends = s == 0 || (self->sizes[s - 1] != 1 && self->strides[s - 1] != run * base);
+        bool ends = s == 0 || (self->sizes[s - 1] != 1 &&
+                               (!tni_mul_i64(run, base, &next) || self->strides[s - 1] != next));
         if (!ends)
             continue;
         while (d >= 0 && (taken < run || sizes[d] == 1)) {
-            strides[d] = taken * base;
+            strides[d] = scaled_stride(base, taken);
             taken *= sizes[d];
             d--;
         }
@@ -272,8 +292,7 @@ tn_status tni_run_select(const tn_cell *args, tn_cell *rets) {
         }
     }
     return return_view(rets, self, self->view.rank - 1, sizes, strides,
-                       tni_offset_elements(self) +
-                           (index < 0 ? index + n : index) * self->strides[dim]);
+                       place_of(self, index < 0 ? index + n : index, self->strides[dim]));
 }
 
 /* Python's rules: negative counts from the end, out of range is clamped. */
@@ -301,11 +320,9 @@ tn_status tni_run_slice(const tn_cell *args, tn_cell *rets) {
     memcpy(sizes, self->sizes, (size_t)self->view.rank * sizeof *sizes);
     memcpy(strides, self->strides, (size_t)self->view.rank * sizeof *strides);
     sizes[dim] = end > start ? (end - start - 1) / step + 1 : 0;
-    /* a stride too large to count stands between no two elements */
-    if (!tni_mul_i64(strides[dim], step, &strides[dim]))
-        strides[dim] = self->strides[dim];
+    strides[dim] = scaled_stride(self->strides[dim], step);
     return return_view(rets, self, self->view.rank, sizes, strides,
-                       tni_offset_elements(self) + start * self->strides[dim]);
+                       place_of(self, start, self->strides[dim]));
 }
 
 tn_status tni_run_narrow(const tn_cell *args, tn_cell *rets) {
@@ -382,7 +399,7 @@ tn_status tni_run_unsqueeze(const tn_cell *args, tn_cell *rets) {
     for (int32_t d = 0, k = 0; d <= self->view.rank; d++) {
         sizes[d] = d == dim ? 1 : self->sizes[k];
         strides[d] = d != dim              ? self->strides[k]
-                     : k < self->view.rank ? self->strides[k] * self->sizes[k]
+                     : k < self->view.rank ? scaled_stride(self->strides[k], self->sizes[k])
                                            : 1;
         k += d != dim;
     }
@@ -427,9 +444,9 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
     int64_t other = offset >= 0 ? rows : rows + offset;
     n = n < other ? n : other;
     n = n < 0 ? 0 : n;
-    int64_t start = n == 0        ? 0
-                    : offset >= 0 ? offset * self->strides[b]
-                                  : -offset * self->strides[a];
+    int64_t start = n == 0        ? tni_offset_elements(self)
+                    : offset >= 0 ? place_of(self, offset, self->strides[b])
+                                  : place_of(self, -offset, self->strides[a]);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     int32_t rank = 0;
     for (int32_t d = 0; d < self->view.rank; d++) {
@@ -440,7 +457,7 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
     }
     sizes[rank] = n;
     strides[rank++] = n > 1 ? self->strides[a] + self->strides[b] : 1;
-    return return_view(rets, self, rank, sizes, strides, tni_offset_elements(self) + start);
+    return return_view(rets, self, rank, sizes, strides, start);
 }
 
 /* ---- several at once --------------------------------------------------------------------- */
@@ -486,8 +503,8 @@ static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int6
             sizes[rank] = d != dim ? self->sizes[d] : length;
             strides[rank++] = self->strides[d];
         }
-        list[i] = tni_tensor_view(self, rank, sizes, strides,
-                                  tni_offset_elements(self) + start * self->strides[dim]);
+        list[i] =
+            tni_tensor_view(self, rank, sizes, strides, place_of(self, start, self->strides[dim]));
         start += length;
         if (!list[i]) {
             tni_drop_list(list, (uint32_t)i);

@@ -275,6 +275,44 @@ static void diagonal_walks_two_dimensions(void **state) {
     assert_fails(tn_diagonal(tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE, "tn_diagonal: dim2");
 }
 
+/* Where places and strides do not fit in 63 bits there is no element. */
+static void views_of_nothing_begin_anywhere(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3)), *parts[5];
+    int64_t quarter = INT64_MAX / 4;
+    tn_tensor *empty = tn_as_strided(x, TN_SHAPE(4, 0), TN_SHAPE(quarter, 1), quarter);
+    assert_shape(tn_select(empty, 0, 1), 0);
+    assert_shape(tn_select(empty, 0, -1), 0);
+    assert_shape(tn_slice(empty, 0, 4), 0, 0);
+    assert_shape(tn_slice(empty, 0, 3, TN_NO_INT, 2), 1, 0);
+    assert_shape(tn_narrow(empty, 0, 2, 2), 2, 0);
+    assert_ok(tn_unbind(empty, 0, parts, 4));
+    assert_ok(tn_split_with_sizes(empty, TN_SHAPE(1, 3, 0), 0, parts, 3));
+    tn_tensor *square = tn_as_strided(x, TN_SHAPE(2, 2, 0), TN_SHAPE(quarter, quarter, 1), quarter);
+    assert_shape(tn_diagonal(square, 1, 0, 1), 0, 1);
+    assert_shape(tn_diagonal(square, -1, 0, 1), 0, 1);
+    tn_tensor *one = tn_as_strided(x, TN_SHAPE(1), TN_SHAPE(INT64_MAX), 1);
+    assert_shape(tn_slice(one, 0, 1), 0);
+    assert_elements(tn_unsqueeze(one, 0), TN_SHAPE(1, 1), 1);
+
+    tn_tensor *bytes = tn_empty(TN_SHAPE(INT64_MAX), TN_I8, tn_device_parse("meta"));
+    assert_fails(tn_as_strided(bytes, TN_SHAPE(2), TN_SHAPE(INT64_MAX)), TN_ERR_SHAPE,
+                 "tn_as_strided", "63 bits");
+    tn_tensor *far = tn_as_strided(bytes, TN_SHAPE(2), TN_SHAPE(INT64_MAX - 1));
+    assert_shape(tn_slice(far, 0, 2), 0);
+    assert_shape(tn_unsqueeze(far, 0), 1, 2);
+    assert_strides(tn_view(far, TN_SHAPE(2, 1)), INT64_MAX - 1, INT64_MAX - 1);
+    assert_shape(tn_view(far, TN_SHAPE(1, 2)), 1, 2);
+    assert_fails(tn_view(tn_expand(far, TN_SHAPE(3, 2)), TN_SHAPE(6)), TN_ERR_SHAPE, "copy");
+    assert_ok(tn_split_with_sizes(far, TN_SHAPE(1, 1, 0), 0, parts, 3));
+
+    tn_tensor *none = tn_ones(TN_SHAPE(0));
+    assert_shape(tn_view(none, TN_SHAPE(0, INT64_MAX)), 0, INT64_MAX);
+    assert_fails(tn_view(none, TN_SHAPE(0, INT64_MAX, 2)), TN_ERR_SHAPE, "tn_view", "63 bits");
+    assert_fails(tn_reshape(none, TN_SHAPE(INT64_MAX, 2, 0)), TN_ERR_SHAPE, "tn_reshape",
+                 "63 bits");
+    assert_fails(tn_view(none, TN_SHAPE(INT64_MAX, 2, -1)), TN_ERR_SHAPE, "tn_view", "63 bits");
+}
+
 static void as_strided_is_any_geometry(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3));
     assert_elements(tn_as_strided(x, TN_SHAPE(2, 2), TN_SHAPE(1, 2), 1), TN_SHAPE(2, 2), 1, 3, 2,
@@ -491,6 +529,7 @@ int main(void) {
         OPS_TEST(slice_follows_python),
         OPS_TEST(narrow_stays_inside),
         OPS_TEST(diagonal_walks_two_dimensions),
+        OPS_TEST(views_of_nothing_begin_anywhere),
         OPS_TEST(as_strided_is_any_geometry),
         OPS_TEST(as_strided_gradients_find_their_places),
         OPS_TEST(several_views_at_once),
