@@ -6,6 +6,7 @@
  * the host. */
 #include "base/alloc.h"
 #include "core/call/call.h"
+#include "core/call/cells.h"
 #include "core/call/counters.h"
 #include "core/call/operands.h"
 #include "core/graph/graph.h"
@@ -31,7 +32,7 @@ static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
 
 static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
     bool is_float = v.tag == TN_CELL_F64;
-    int64_t n = is_float && !tni_is_float(dtype) && dtype != TN_BOOL ? (int64_t)v.v.f64 : v.v.i64;
+    int64_t n = tni_scalar_i64(v);
     double f = tni_scalar_f64(v);
     switch (dtype) {
     case TN_F32:

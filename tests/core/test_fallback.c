@@ -94,6 +94,16 @@ static void what_was_missing_is_told_by_kernel_and_dtype(void **state) {
     assert_int_equal(tn_fallback_count(), 4);
 }
 
+/* The host converts, which leaves to the device what a conversion gives (docs/values.md): as x86 does. */
+static void what_no_integer_holds_becomes_one(void **state) {
+    tn_tensor *x = of(TN_F32, TN_SHAPE(7), NAN, INFINITY, -1e30, 0x1p63, -0x1p63, -1.9, 300);
+    int64_t wide[7], expected[] = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, -1, 300};
+    assert_ok(tn_to_host(tn_to_dtype(x, TN_I64), wide, sizeof wide));
+    assert_memory_equal(wide, expected, sizeof wide);
+    assert_elements(tn_to_dtype(x, TN_U8), TN_SHAPE(7), 0, 0, 0, 0, 0, 255, 44);
+    assert_elements(tn_to_dtype(x, TN_BOOL), TN_SHAPE(7), 1, 1, 1, 1, 1, 1, 1);
+}
+
 static char warned[512];
 static void keep_line(void *user, int32_t level, const char *subsystem, const char *line) {
     if (level == TN_LOG_WARN && strcmp(subsystem, "fallback") == 0)
@@ -185,6 +195,7 @@ int main(void) {
         FAKE_TEST(without_leave_a_call_is_refused),
         FAKE_TEST(results_are_the_cpu_s_and_counted),
         FAKE_TEST(what_was_missing_is_told_by_kernel_and_dtype),
+        FAKE_TEST(what_no_integer_holds_becomes_one),
         FAKE_TEST(a_warning_names_the_call),
         FAKE_TEST(what_is_written_comes_back),
         FAKE_TEST(arguments_that_share_memory_still_do),
