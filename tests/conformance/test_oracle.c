@@ -171,6 +171,65 @@ static void a_boolean_is_0_or_1(void **state) {
     tc_arena_finish(&f.arena);
 }
 
+/* Whatever the signs of the arguments, which fuzzing chooses. */
+static void no_bound_is_negative(void **state) {
+    fixture f;
+    char why[TC_MESSAGE] = "";
+    assert_true(prepare(
+        &f, "kernel/fused_adamw T=f32 data=special self=[64] grad=[64] exp_avg=[64] "
+            "exp_avg_sq=[64] lr=0.1 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01 step=1 "
+            "maximize=false"));
+    tc_arena_finish(&f.arena);
+    assert_true(prepare(&f, "kernel/layer_norm_backward T=f32 grad_output=[4,3] input=[4,3] "
+                            "mean=[4,1] n_dims=1 rstd=[4,1] weight=none"));
+    for (int64_t i = 0; i < 4; i++)
+        f.call.args[TN_ARG_layer_norm_backward_rstd].tensor.values[i].f *= -1000;
+    f.call.record->reference(&f.call);
+    if (!tc_has_bounds(&f.call, why))
+        fail_msg("%s", why);
+    tc_arena_finish(&f.arena);
+    assert_true(prepare(&f, "kernel/fused_adamw_from T=f32 F=f32 self=[64] grad=[64] exp_avg=[64] "
+                            "exp_avg_sq=[64] factors=[3] beta1=0.9 beta2=0.999 eps=1e-8 "
+                            "maximize=false"));
+    f.call.args[TN_ARG_fused_adamw_from_factors].tensor.values[1].f = -1000;
+    f.call.record->reference(&f.call);
+    if (!tc_has_bounds(&f.call, why))
+        fail_msg("%s", why);
+    tc_arena_finish(&f.arena);
+}
+
+static void a_bound_that_is_none_is_a_mistake_of_the_suite(void **state) {
+    fixture f;
+    char why[TC_MESSAGE] = "";
+    assert_true(prepare(&f, "kernel/exp T=f32 self=[2,3]"));
+    tc_expected *e = &f.call.outs[0];
+    e->rounding[4] = -1e-9L;
+    assert_false(tc_has_bounds(&f.call, why));
+    assert_non_null(strstr(why, "exp: a mistake of the suite: output 0 (f32)"));
+    assert_non_null(strstr(why, "at [1, 1]"));
+    e->rounding[4] = NAN;
+    assert_false(tc_has_bounds(&f.call, why));
+    e->tensor.values[4].f = INFINITY;
+    assert_true(tc_has_bounds(&f.call, why));
+    e->rounding[4] = INFINITY;
+    assert_true(tc_has_bounds(&f.call, why));
+    tc_arena_finish(&f.arena);
+}
+
+/* Where the range is the record's own: elsewhere what is far is far. */
+static void outliers_lie_in_the_range_of_their_argument(void **state) {
+    fixture f;
+    assert_true(prepare(&f, "kernel/layer_norm_backward T=f32 data=outlier grad_output=[40,3] "
+                            "input=[40,3] mean=[40,1] n_dims=1 rstd=[40,1] weight=none"));
+    const tc_operand *input = &f.call.args[TN_ARG_layer_norm_backward_input].tensor,
+                     *rstd = &f.call.args[TN_ARG_layer_norm_backward_rstd].tensor;
+    for (int64_t i = 0; i < 40; i++)
+        assert_true(rstd->values[i].f >= 0.5L && rstd->values[i].f <= 2);
+    assert_true(rstd->values[0].f != rstd->values[1].f);
+    assert_true(input->values[0].f == 100);
+    tc_arena_finish(&f.arena);
+}
+
 static tc_status trusted(const char *line) {
     fixture f;
     tc_verdict v = {.status = TC_PASS};
@@ -246,6 +305,9 @@ int main(void) {
         cmocka_unit_test(the_sign_of_a_zero_counts_where_the_record_says_so),
         cmocka_unit_test(a_flushed_subnormal_passes_where_the_device_says_so),
         cmocka_unit_test(a_boolean_is_0_or_1),
+        cmocka_unit_test(no_bound_is_negative),
+        cmocka_unit_test(a_bound_that_is_none_is_a_mistake_of_the_suite),
+        cmocka_unit_test(outliers_lie_in_the_range_of_their_argument),
         cmocka_unit_test(cases_that_cannot_fail_are_inconclusive),
         cmocka_unit_test(lines_that_are_no_calls_are_refused_with_a_reason),
         cmocka_unit_test(the_same_line_is_the_same_case),

@@ -103,7 +103,7 @@ def record(kernel, check):
     lines.append("     .args = {")
     for kind, arg in kernel.args:
         base, optional = kind.rstrip("?"), int(kind.endswith("?"))
-        low, high = check.get("range", {}).get(arg, (-8, 8))
+        low, high = check.get("range", {}).get(arg, ("TC_USUAL_LOW", "TC_USUAL_HIGH"))
         lines.append(f'         {{"{arg}", TC_ARG_{ARG_KINDS[base]}, {optional}, {low}, {high}}},')
     return "\n".join(lines) + "\n     }},"
 

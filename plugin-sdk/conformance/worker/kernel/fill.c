@@ -199,14 +199,18 @@ static bool extremes(const tc_invocation *call) {
 }
 
 /* Lines along the last dimension. What a kernel takes to be near them all may be the one that is
- * not. */
-static tc_number outlier(const tc_shape *shape, int64_t i, tc_random *r) {
+ * not. All of it lies in the range of an argument that has one. */
+static tc_number outlier(const tc_shape *shape, const tc_arg *arg, int64_t i, tc_random *r) {
+    enum { FARTHEST = 100 + 40 * 15 };
     int64_t n = shape->rank ? shape->sizes[shape->rank - 1] : 1, line = i / n;
     int64_t places[] = {0, n - 1, n / 2};
     int64_t far = (line % 2 ? -1 : 1) * (100 + 40 * (line % 16)); /* lines are told apart */
-    if (i % n == places[line % 3])
-        return (tc_number){(tc_real)far, far % 100};
-    return (tc_number){tc_uniform(r, -0.5L, 0.5L), tc_integer(r, -1, 1)};
+    tc_number x = {(tc_real)far, far % 100};
+    if (i % n != places[line % 3])
+        x = (tc_number){tc_uniform(r, -0.5L, 0.5L), tc_integer(r, -1, 1)};
+    if (arg->low != TC_USUAL_LOW || arg->high != TC_USUAL_HIGH)
+        x.f = (arg->low + arg->high) / 2 + x.f / FARTHEST * (arg->high - arg->low) / 2;
+    return x;
 }
 
 /* At which place a sum is handed on from one tile to the next, an infinity there tells. */
@@ -234,7 +238,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_FALLING:
         return step(o, o->shape.numel - 1 - i);
     case TC_DATA_OUTLIER:
-        return outlier(&o->shape, i, r);
+        return outlier(&o->shape, arg, i, r);
     case TC_DATA_INFINITE:
         return tc_is_float(o->dtype) && is_infinite(&o->shape, i)
                    ? (tc_number){i % 2 ? -INFINITY : INFINITY, 0}
@@ -498,7 +502,7 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
         forget_outputs(call);
         call->record->reference(call);
     }
-    return true;
+    return tc_has_bounds(call, why);
 }
 
 void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to) {

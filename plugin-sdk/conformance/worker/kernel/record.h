@@ -20,6 +20,9 @@ typedef enum tc_arg_kind {
     TC_ARG_STRING
 } tc_arg_kind;
 
+/* Random floating data lies between these where a record gives no range. */
+enum { TC_USUAL_LOW = -8, TC_USUAL_HIGH = 8 };
+
 typedef struct tc_arg {
     const char *name;
     tc_arg_kind kind;

@@ -104,6 +104,27 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
                    expected, limit, there);
 }
 
+bool tc_has_bounds(const tc_invocation *call, char why[TC_MESSAGE]) {
+    for (uint32_t k = 0; k < call->record->n_outs; k++) {
+        const tc_expected *e = &call->outs[k];
+        for (int64_t i = 0; tc_is_float(e->tensor.dtype) && i < e->tensor.shape.numel; i++) {
+            /* of an infinity it may be no number */
+            bool is_known = !isnan(e->error[i] + e->rounding[i]);
+            if (!(e->error[i] < 0 || e->rounding[i] < 0) &&
+                (is_known || !isfinite(e->tensor.values[i].f)))
+                continue;
+            char place[160];
+            place_text(&e->tensor.shape, i, place, sizeof place);
+            return tc_why(why, TC_MESSAGE,
+                          "%s: a mistake of the suite: output %u (%s) may be off by %.3Lg and %.3Lg"
+                          " at %s",
+                          call->record->op, k, tc_dtype_name(e->tensor.dtype), e->error[i],
+                          e->rounding[i], place);
+        }
+    }
+    return true;
+}
+
 /* ---- comparison -------------------------------------------------------------------------- */
 
 /* The error as a share of slack and half a spacing; signed. */

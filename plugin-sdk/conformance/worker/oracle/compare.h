@@ -12,6 +12,10 @@
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out);
 
+/* Whether what elements may be off are numbers, and none of them negative: before anything is
+ * compared. False with a reason where the reference, not a device, is wrong. */
+bool tc_has_bounds(const tc_invocation *call, char why[TC_MESSAGE]);
+
 /* Whether `got` is right for element i of output k. */
 bool tc_accepts(const tc_invocation *call, uint32_t k, int64_t i, tc_number got, uint64_t flushes);
 

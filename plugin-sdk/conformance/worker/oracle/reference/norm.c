@@ -72,8 +72,8 @@ void tc_reference_layer_norm_backward(tc_invocation *call) {
             sum += g / (tc_real)n;
             sum_x += g * xhat / (tc_real)n;
             size += fabsl(g) / (tc_real)n;
-            size_x += fabsl(g) * (fabsl(input->values[at].f) + fabsl(mean[row].f)) * rstd[row].f /
-                      (tc_real)n;
+            size_x += fabsl(g) * (fabsl(input->values[at].f) + fabsl(mean[row].f)) *
+                      fabsl(rstd[row].f) / (tc_real)n;
         }
         for (int64_t k = 0; k < n; k++) {
             int64_t at = row * n + k;

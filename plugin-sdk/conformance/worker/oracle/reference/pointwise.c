@@ -425,9 +425,9 @@ static adamw_factors factors_from(point *p) {
         p->r[1].f = m; \
         p->r[2].f = v; \
         p->rounding[1] = 4 * u * (fabsl(b1 * c) + fabsl((1 - b1) * g)); \
-        p->rounding[2] = 5 * u * v; \
-        p->rounding[0] = \
-            4 * u * fabsl(a) + f.size / root * (p->rounding[1] + (10 * u + f.error) * fabsl(m)); \
+        p->rounding[2] = 5 * u * fabsl(v); \
+        p->rounding[0] = 4 * u * fabsl(a) + \
+                         fabsl(f.size) / root * (p->rounding[1] + (10 * u + f.error) * fabsl(m)); \
     }
 ADAMW(fused_adamw, factors_now)
 ADAMW(fused_adamw_from, factors_from)
