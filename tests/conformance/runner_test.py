@@ -105,6 +105,30 @@ class Runner(MockCase):
         self.assertIn("alone it passes", victim["message"])
         self.assertIn("kernel/poison", victim["message"])
 
+    def test_failures_of_a_kind_that_is_known_are_not_run_again(self) -> None:
+        def runs(*lines: str) -> int:
+            self.log.unlink(missing_ok=True)
+            (self.dir / "runs").unlink(missing_ok=True)
+            self.run_it("--log", self.log, *lines)
+            return (self.dir / "runs").stat().st_size
+
+        lines = [f"kernel/counted n={i}" for i in range(6)]
+        self.assertEqual(runs(*lines), 3 * 3 + 3)
+        self.assertEqual({v["status"] for v in self.cases().values()}, {"fail"})
+        # One of them that was flaky, also behind the case before it: none is known before three more.
+        self.assertEqual(runs(*lines[:2], "kernel/counted once=2", *lines[2:]), 2 * 3 + (3 + 2) + 3 * 3 + 1)
+        self.assertEqual(self.cases()["kernel/counted once=2"]["status"], "flaky")
+        # Another class knows nothing of it.
+        self.assertEqual(runs(*lines, "same/counted"), 3 * 3 + 3 + 3)
+
+    def test_combinations_of_a_kind_that_is_known_are_not_searched(self) -> None:
+        victims = [f"kernel/victim n={i}" for i in range(5)]
+        self.set_is("kernel/poison", *victims)
+        self.run_it("--log", self.log)
+        told = [self.cases()[v]["message"] for v in victims]
+        self.assertEqual(["alone it passes" in m for m in told], [True] * 3 + [False] * 2, told)
+        self.assertEqual({self.cases()[v]["status"] for v in victims}, {"fail"})
+
     def test_a_worker_that_dies_at_its_end_is_noted(self) -> None:
         result = self.run_it("--log", self.log, "kernel/badend")
         self.assertIn("ended badly", result.stderr)

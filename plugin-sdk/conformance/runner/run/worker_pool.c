@@ -165,8 +165,20 @@ static void finish(pool *p, slot *s, tc_verdict *v) {
         give_up(p, item->schedule, why);
 }
 
+/* The second look is over: what it found is known of failures of this kind. */
+static void learn(pool *p, const slot *s, bool failed) {
+    const tc_item *item = &p->items[s->item];
+    tc_give_up_again(&p->give_up, item->schedule, item->line, &s->first, failed);
+}
+
+static void finish_confirmed(pool *p, slot *s) {
+    learn(p, s, true);
+    finish(p, s, &s->first);
+}
+
 static void finish_flaky(pool *p, slot *s) {
     char text[160];
+    learn(p, s, false);
     snprintf(text, sizeof text, "%s at first, then passed %u of %u times in a fresh process",
              tc_status_name(s->first.status), s->n_good, s->attempts);
     s->first.status = TC_FLAKY;
@@ -176,6 +188,7 @@ static void finish_flaky(pool *p, slot *s) {
 
 static void finish_combined(pool *p, slot *s) {
     char text[TC_VERDICT_MESSAGE];
+    learn(p, s, true);
     int n =
         snprintf(text, sizeof text,
                  "alone it passes; it does this after %zu case%s in the same process:", s->n_prefix,
@@ -211,7 +224,7 @@ static void conclude(pool *p, slot *s, const tc_verdict *v) {
         if (s->attempts < p->options->reruns)
             attempt(p, s, RERUN, 0);
         else if (s->n_good == 0)
-            finish(p, s, &s->first);
+            finish_confirmed(p, s);
         else if (s->n_good == s->attempts && s->n_before > 0)
             attempt(p, s, COMBINED, 1);
         else
