@@ -47,7 +47,7 @@ static int list_plugins(const options *o) {
     json_decref(rows);
     if (!any)
         fprintf(stderr, "tenon: no plugin was found; TENON_PLUGIN_PATH names directories with "
-                        "libtenon_<type>*.so\n");
+                        "libtenon_<type>.so or libtenon_<type>_*.so\n");
     return any ? EXIT_OK : EXIT_FAILED;
 }
 

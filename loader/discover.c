@@ -40,8 +40,11 @@ bool tni_name_tells(const char *path) {
 
 bool tni_name_serves(const char *path, const char *type) {
     static const char prefix[] = "libtenon_";
-    const char *name = tni_file_name(path);
-    return tni_name_tells(path) && strncmp(name + sizeof prefix - 1, type, strlen(type)) == 0;
+    size_t n = strlen(type);
+    if (!tni_name_tells(path))
+        return false;
+    const char *name = tni_file_name(path) + sizeof prefix - 1;
+    return strncmp(name, type, n) == 0 && (name[n] == '.' || name[n] == '_');
 }
 
 bool tni_disabled(const char *name) {

@@ -100,7 +100,7 @@ bool tni_disabled(const char *name);
 
 /* "libtenon_npu.so" of a path. */
 const char *tni_file_name(const char *path);
-/* Does the file's name say that it serves `type`: libtenon_<type>*.so? */
+/* Does the file's name say that it serves `type`: libtenon_<type>.so, libtenon_<type>_*.so? */
 bool tni_name_serves(const char *path, const char *type);
 /* Does it say which type it serves at all: libtenon_*.so? */
 bool tni_name_tells(const char *path);

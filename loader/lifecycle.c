@@ -120,8 +120,8 @@ static tn_status check_name(const tni_plugin *p, const tn_plugin *table) {
         return TN_OK;
     return tni_fail(TN_ERR_NOT_FOUND,
                     "%s (%s): it provides '%s', which its name does not say; name it"
-                    " libtenon_%s*.so, or name the file in TENON_PLUGINS",
-                    p->path, table->id, type, type);
+                    " libtenon_%s.so or libtenon_%s_*.so, or name the file in TENON_PLUGINS",
+                    p->path, table->id, type, type, type);
 }
 
 /* What is left to do once the query function is known. */

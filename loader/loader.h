@@ -7,9 +7,9 @@
  * Search order: tn_plugin_register / tn_plugin_load; TENON_PLUGINS (paths; then nothing else is
  * searched); TENON_PLUGIN_PATH; the directory `tenon/plugins` beside libtenon (in a build tree:
  * what the build set); the system's plugin directory. Directories are read sorted; relative paths
- * in variables are refused. For type `npu` only files named libtenon_npu*.so are opened, and those
- * of TENON_PLUGINS whose names tell nothing. A file of a directory that provides another type than its
- * name says is refused.
+ * in variables are refused. For type `npu` only files named libtenon_npu.so or libtenon_npu_*.so are
+ * opened, and those of TENON_PLUGINS whose names tell nothing. A file of a directory that provides
+ * another type than its name says is refused.
  *
  * Every function may be called from any thread. One lock is held while a plugin's query, init,
  * count and shutdown run: they may use the host table, but a call of theirs into the loader fails

@@ -87,9 +87,9 @@ static void add_advice(tni_text *text, const char *type, bool tried) {
         tni_text_add(text, "\n  put that right, or choose another device");
     else
         tni_text_add(text,
-                     "\n  put libtenon_%s*.so into a directory that is searched, add its"
-                     " directory to TENON_PLUGIN_PATH, or name the file in TENON_PLUGINS",
-                     type);
+                     "\n  put libtenon_%s.so or libtenon_%s_*.so into a directory that is searched,"
+                     " add its directory to TENON_PLUGIN_PATH, or name the file in TENON_PLUGINS",
+                     type, type);
 }
 
 char *tni_report_missing(const tni_catalog *catalog, const char *type, const char *id,

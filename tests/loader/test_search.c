@@ -35,7 +35,8 @@ static void asking_for_one_type_opens_its_files_only(void **state) {
     search_only(dir);
     assert_null(tni_loader_get("npu")); /* they are named npu, but provide zoo */
     assert_error(TN_ERR_NOT_FOUND, "no working plugin for device type 'npu'", npu,
-                 "provides 'zoo', which its name does not say; name it libtenon_zoo*.so",
+                 "provides 'zoo', which its name does not say; name it libtenon_zoo.so or "
+                 "libtenon_zoo_*.so",
                  "there are plugins for ", "tpu", "(3 plugins; TENON_PLUGIN_PATH)");
     assert_true(is_open(npu));
     assert_true(is_open(npu2));
@@ -56,6 +57,21 @@ static void misnamed_plugin_takes_no_others_type(void **state) {
     tni_loader_open_all();
     assert_string_equal(tni_loader_get("zoo")->table->id, "com.acme.twin");
     assert_int_equal(candidate(acme)->state, TNI_PLUGIN_REFUSED);
+}
+
+/* Behind the type comes a dot or an underscore. */
+static void a_longer_type_is_another(void **state) {
+    const char *dir = temp_dir();
+    const char *longer = copy_file(zoo("good"), in_dir(dir, "libtenon_zoox.so"));
+    search_only(dir);
+    assert_null(tni_loader_get("zoo"));
+    assert_error(TN_ERR_NOT_FOUND, "no plugin provides device type 'zoo'",
+                 "put libtenon_zoo.so or libtenon_zoo_*.so into a directory that is searched",
+                 NULL);
+    assert_false(is_open(longer));
+    tni_loader_open_all();
+    assert_null(tni_loader_get("zoo"));
+    assert_error(TN_ERR_NOT_FOUND, longer, "provides 'zoo', which its name does not say", NULL);
 }
 
 static void directories_are_searched_in_order_and_sorted(void **state) {
@@ -330,6 +346,7 @@ int main(void) {
         TEST(scanning_opens_nothing),
         TEST(asking_for_one_type_opens_its_files_only),
         TEST(misnamed_plugin_takes_no_others_type),
+        TEST(a_longer_type_is_another),
         TEST(directories_are_searched_in_order_and_sorted),
         TEST(one_file_under_two_names_is_one_candidate),
         TEST(tenon_plugins_is_exclusive),
