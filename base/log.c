@@ -85,8 +85,9 @@ static void read_rules(void) {
     atomic_store(&highest, level_of(NULL));
 }
 
-void tni_log_check(void) {
-    const char *p = tni_env(TNI_ENV_LOG);
+/* Says what is wrong with the first piece from *at on that is not understood, and goes behind it. */
+static bool next_problem(const char **at, char *out, size_t size) {
+    const char *p = *at;
     for (size_t n; *p; p += n + (p[n] == ',')) {
         n = strcspn(p, ",");
         const char *eq = memchr(p, '=', n);
@@ -94,10 +95,23 @@ void tni_log_check(void) {
         bool alone = !eq && is_level(p, n);
         if (n == 0 || alone || (is_subsystem(p, name) && (!eq || is_level(eq + 1, n - name - 1))))
             continue;
-        tni_log_once(TN_LOG_WARN, "env",
-                     "TENON_LOG: '%.*s' is ignored: it must be %s; subsystems are " SUBSYSTEMS,
-                     (int)n, p, tni_env_table[TNI_ENV_LOG].allowed);
+        snprintf(out, size, "'%.*s' is ignored: it must be %s; subsystems are " SUBSYSTEMS,
+                 n < 256 ? (int)n : 256, p, tni_env_table[TNI_ENV_LOG].allowed);
+        *at = p + n + (p[n] == ',');
+        return true;
     }
+    return false;
+}
+
+bool tni_log_problem(char *out, size_t size) {
+    const char *at = tni_env(TNI_ENV_LOG);
+    return next_problem(&at, out, size);
+}
+
+void tni_log_check(void) {
+    char problem[512];
+    for (const char *at = tni_env(TNI_ENV_LOG); next_problem(&at, problem, sizeof problem);)
+        tni_log_once(TN_LOG_WARN, "env", "TENON_LOG: %s", problem);
 }
 
 bool tni_log_on(int32_t level, const char *subsystem) {

@@ -16,7 +16,8 @@ void tni_log_line(int32_t level, const char *subsystem, const char *format, ...)
 void tni_log_once(int32_t level, const char *subsystem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Says what of TENON_LOG is not understood. */
+/* Says what of TENON_LOG is not understood: in the log, or the first of it in `out`. */
 void tni_log_check(void);
+bool tni_log_problem(char *out, size_t size);
 
 #endif

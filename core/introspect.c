@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "core/call/init.h"
 #include "core/device/device.h"
 #include "core/memory/pool.h"
@@ -294,19 +295,29 @@ static void list_other(const tni_other_setting *other, void *user) {
     l->fn(&info, l->user);
 }
 
+/* Why what is set does not hold, or not all of it; "": it does. */
+static void find_problem(tni_env_id id, char out[TNI_ALLOC_CONF_PROBLEM]) {
+    const tni_env_entry *entry = &tni_env_table[id];
+    *out = '\0';
+    if (tni_env_is_wrong(id))
+        snprintf(out, TNI_ALLOC_CONF_PROBLEM, "'%.80s' is ignored: it must be %s",
+                 getenv(entry->name), entry->allowed);
+    else if (id == TNI_ENV_LOG)
+        tni_log_problem(out, TNI_ALLOC_CONF_PROBLEM);
+    else if (id == TNI_ENV_PLUGINS || id == TNI_ENV_PLUGIN_PATH)
+        tni_loader_setting_problem(entry->name, out, TNI_ALLOC_CONF_PROBLEM);
+    else if (id == TNI_ENV_ALLOC_CONF)
+        tni_alloc_conf_problem(tni_env(id), out);
+}
+
 void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
     if (!has_listener(fn, "tn_env_list"))
         return;
     env_listing l = {fn, user};
-    tni_alloc_conf conf;
-    tni_alloc_conf_parse(tni_env(TNI_ENV_ALLOC_CONF), &conf); /* says what is wrong with it */
     for (int i = 0; i < TNI_ENV_COUNT; i++) {
         const tni_env_entry *entry = &tni_env_table[i];
-        bool wrong = tni_env_is_wrong((tni_env_id)i);
-        char problem[256] = "";
-        if (wrong)
-            snprintf(problem, sizeof problem, "'%.80s' is ignored: it must be %s",
-                     getenv(entry->name), entry->allowed);
+        char problem[TNI_ALLOC_CONF_PROBLEM];
+        find_problem((tni_env_id)i, problem);
         tn_env_info info = {
             .struct_size = sizeof(info),
             .name = entry->name,

@@ -145,6 +145,8 @@ bool tni_option_variable(char *out, size_t size, const char *type, const char *n
 /* Calls fn for each variable of the environment that looks like Tenon's and is not in its table. */
 void tni_settings_others(const tni_catalog *catalog,
                          void (*fn)(const tni_other_setting *other, void *user), void *user);
+/* The first entry of a variable that names places or files that could not be used; "" where all could. */
+void tni_settings_problem(const tni_catalog *catalog, const char *variable, char *out, size_t size);
 /* Says what values of Tenon's variables are not allowed, and what names are nearly those of one. */
 void tni_settings_check(const tni_catalog *catalog);
 /* Says what options of a plugin that has started are set and not its. */

@@ -535,6 +535,18 @@ void tni_loader_other_settings(void (*fn)(const tni_other_setting *other, void *
     tni_lock_give(&lock);
 }
 
+void tni_loader_setting_problem(const char *variable, char *out, size_t size) {
+    tni_saved_error saved;
+    *out = '\0';
+    if (enter(&saved))
+        return;
+    scan();
+    tn_error_clear();
+    tni_error_restore(&saved);
+    tni_settings_problem(&catalog, variable, out, size);
+    tni_lock_give(&lock);
+}
+
 /* ---- plugins that the program brings ----------------------------------------------------- */
 
 /* Loads a candidate and says what came of it. */

@@ -98,6 +98,10 @@ typedef struct tni_other_setting {
 /* Every such one; good during the callback, which runs under the loader's lock as that of for_each. */
 void tni_loader_other_settings(void (*fn)(const tni_other_setting *other, void *user), void *user);
 
+/* What is wrong with an entry of TENON_PLUGINS or TENON_PLUGIN_PATH, the first that could not be used;
+ * "": nothing. */
+void tni_loader_setting_problem(const char *variable, char *out, size_t size);
+
 /* Sets option `name` for plugins of `type`, before they are loaded; wins over the environment. */
 tn_status tni_loader_set_option(const char *type, const char *name, const char *value);
 

@@ -74,6 +74,17 @@ void tni_settings_others(const tni_catalog *catalog,
     }
 }
 
+void tni_settings_problem(const tni_catalog *catalog, const char *variable, char *out,
+                          size_t size) {
+    for (const tni_place *p = catalog->places; p && !*out; p = p->next)
+        if (p->problem && strcmp(p->from, variable) == 0)
+            snprintf(out, size, "'%s': %s", p->name, p->problem);
+    bool files = strcmp(variable, tni_env_table[TNI_ENV_PLUGINS].name) == 0;
+    for (const tni_plugin *p = catalog->first; p && files && !*out; p = p->next)
+        if (p->state == TNI_PLUGIN_REFUSED && tni_candidate_of(p)->source == TNI_FROM_PLUGINS)
+            snprintf(out, size, "%s", p->reason ? p->reason : p->path);
+}
+
 static void tell_of(const tni_other_setting *other, void *user) {
     if (other->near)
         tni_log_once(TN_LOG_WARN, "env",

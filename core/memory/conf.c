@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,17 +100,16 @@ static bool apply(tni_alloc_conf *conf, const struct setting *s, const char *tex
     return false;
 }
 
-static void warn_unknown(const char *key) {
+static void name_unknown(const char *key, char problem[TNI_ALLOC_CONF_PROBLEM]) {
     char known[256] = "";
     for (int i = 0; i < N_SETTINGS; i++) {
         strcat(known, i ? ", " : "");
         strcat(known, settings[i].key);
     }
-    tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: '%s' is no setting; there are: %s", key,
-                 known);
+    snprintf(problem, TNI_ALLOC_CONF_PROBLEM, "'%.64s' is no setting; there are: %s", key, known);
 }
 
-static void parse_one(char *text, tni_alloc_conf *out) {
+static void parse_one(char *text, tni_alloc_conf *out, char problem[TNI_ALLOC_CONF_PROBLEM]) {
     char *colon = strchr(text, ':');
     if (colon)
         *colon = '\0';
@@ -118,26 +118,41 @@ static void parse_one(char *text, tni_alloc_conf *out) {
         if (strcmp(text, settings[i].key) != 0)
             continue;
         if (!apply(out, &settings[i], value))
-            tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: %s is '%s'; it must be %s", text,
-                         value, settings[i].expected);
+            snprintf(problem, TNI_ALLOC_CONF_PROBLEM, "%s is '%s'; it must be %s", text, value,
+                     settings[i].expected);
         return;
     }
-    warn_unknown(text);
+    name_unknown(text, problem);
 }
 
-void tni_alloc_conf_parse(const char *text, tni_alloc_conf *out) {
+static void parse(const char *text, tni_alloc_conf *out, char first[TNI_ALLOC_CONF_PROBLEM]) {
     *out = defaults;
+    *first = '\0';
     while (*text) {
         size_t n = strcspn(text, ",");
-        char one[128];
+        char one[128], next[TNI_ALLOC_CONF_PROBLEM] = "";
         if (n >= sizeof one)
-            tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: '%.*s' is too long", (int)n, text);
+            snprintf(next, sizeof next, "'%.128s...' is too long", text);
         else if (n > 0)
-            parse_one(strncpy(memset(one, 0, sizeof one), text, n), out);
+            parse_one(strncpy(memset(one, 0, sizeof one), text, n), out, next);
+        if (*next)
+            tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: %s", next);
+        if (!*first)
+            memcpy(first, next, sizeof next);
         text += n + (text[n] == ',');
     }
     if (out->small_segment < out->small_max)
         out->small_max = out->small_segment;
     if (out->large_segment < out->large_min)
         out->large_min = out->large_segment;
+}
+
+void tni_alloc_conf_parse(const char *text, tni_alloc_conf *out) {
+    char first[TNI_ALLOC_CONF_PROBLEM];
+    parse(text, out, first);
+}
+
+void tni_alloc_conf_problem(const char *text, char out[TNI_ALLOC_CONF_PROBLEM]) {
+    tni_alloc_conf conf;
+    parse(text, &conf, out);
 }

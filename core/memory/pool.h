@@ -29,6 +29,9 @@ typedef struct tni_alloc_conf {
 /* Reads a setting such as "max_split_size_mb:64,magazines:off"; what is unknown or no value is
  * logged and left at its default. */
 void tni_alloc_conf_parse(const char *text, tni_alloc_conf *out);
+/* Says the first thing that is wrong with one; "": nothing. */
+enum { TNI_ALLOC_CONF_PROBLEM = 768 };
+void tni_alloc_conf_problem(const char *text, char out[TNI_ALLOC_CONF_PROBLEM]);
 
 typedef struct tni_pool {
     struct tni_pools *of;

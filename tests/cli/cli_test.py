@@ -278,6 +278,21 @@ class Settings(unittest.TestCase):
         self.assertIn("did you mean TENON_DEVICE?", rows["TENON_DEVCE"]["note"])
         self.assertEqual((rows["TENON_CPU_THREADS"]["value"], rows["TENON_CPU_THREADS"]["from"]), ("3", "set"))
         self.assertIn("no plugin of that type was found", rows["TENON_NOWHERE_X"]["note"])
+        self.assertEqual({row["note"] for name, row in rows.items() if name in ("TENON_LOG", "TENON_FALLBACK", "TENON_SEED")}, {""})
+
+    def test_env_shows_what_of_a_list_does_not_hold(self):
+        for name, value, words in [
+                ("LOG", "bogus", "'bogus' is ignored: it must be off, error"),
+                ("LOG", "warn,loder=info", "'loder=info' is ignored"),
+                ("ALLOC_CONF", "bogus:1", "'bogus' is no setting; there are: "),
+                ("ALLOC_CONF", "limit_mb:1,limit_mb:x", "limit_mb is 'x'; it must be a number of MiB"),
+                ("PLUGIN_PATH", "/no/such", "'/no/such': no such directory"),
+                ("PLUGINS", "/no/such.so", "/no/such.so: no such file")]:
+            with self.subTest(name=name, value=value):
+                listed = json.loads(run("env", "--json", **{"TENON_" + name: value}).stdout)
+                row = next(row for row in listed if row["name"] == "TENON_" + name)
+                self.assertEqual((row["value"], row["from"]), (value, "set"))
+                self.assertIn(words, row["note"])
 
 
 class Failures(unittest.TestCase):

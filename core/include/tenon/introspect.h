@@ -116,7 +116,7 @@ typedef struct tn_env_info {
     bool is_set;          /* in the environment, and not ignored */
     bool is_guarded;      /* ignored where the program runs with raised privileges */
     const char *allowed;  /* "0, 1 or 2"; "" where that takes more words */
-    const char *problem;  /* "", or why what is set does not hold */
+    const char *problem;  /* "", or why what is set does not hold, or not all of it */
 } tn_env_info;
 
 /* Every environment variable that Tenon reads; then those that are set and begin as its do: options of
