@@ -230,7 +230,8 @@ static void backward_call(const tn_call *call, attention *a) {
                     2 * tnc_min(a->part, up_to(a->s, KEYS)) * rooms;
     a->scratch_bytes = table_bytes(a) + up_to(cells * tnc_dtype_bytes(a->type), 64);
     a->parts = a->scratch;
-    a->scratch += parts_bytes(a);
+    if (a->scratch) /* not while a call is prepared */
+        a->scratch += parts_bytes(a);
 }
 
 static void backward_tasks(void *context, int64_t begin, int64_t end, int slot) {
