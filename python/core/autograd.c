@@ -368,6 +368,7 @@ static tn_status forward_of(tn_function_context *context, tn_tensor *const *inpu
     PyObject *given = tuple_of(inputs, n_inputs);
     PyObject *made = given ? PyObject_CallFunctionObjArgs(c->forward, given, NULL) : NULL, *results,
              *tensors;
+    Py_CLEAR(c->forward); /* it holds the arguments, and is called once */
     bool done = made &&
                 PyArg_ParseTuple(made, "O!O!", &PyTuple_Type, &results, &PyTuple_Type, &tensors) &&
                 take(results, outputs, n_outputs, false, "forward of a function") == 0 &&

@@ -237,6 +237,19 @@ static PyObject *tensor(PyObject *module, PyObject *args, PyObject *named) {
     return made;
 }
 
+static bool asks(int flags, int for_what) {
+    return (flags & for_what) == for_what;
+}
+
+/* Column-major without gaps. */
+static bool lies_by_columns(const tn_tensor *t) {
+    int64_t next = 1;
+    for (int64_t d = 0; d < tn_rank(t); next *= tn_size(t, d), d++)
+        if (tn_size(t, d) > 1 && tn_stride(t, d) != next)
+            return false;
+    return true;
+}
+
 /* A view of our memory, for numpy and memoryview: where the device's memory is the host's. */
 int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
     tn_tensor *t = tnp_handle(self);
@@ -253,8 +266,11 @@ int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
                    "the tensor requires a gradient, whose history would not see what is "
                    "written: use detach()"),
                -1;
-    if (!(flags & PyBUF_STRIDES) && !tn_is_contiguous(t))
-        return PyErr_SetString(PyExc_BufferError, "the tensor has strides; contiguous() has none"),
+    bool strided = asks(flags, PyBUF_STRIDES) && !asks(flags, PyBUF_C_CONTIGUOUS);
+    if (asks(flags, PyBUF_F_CONTIGUOUS) ? !lies_by_columns(t) : !strided && !tn_is_contiguous(t))
+        return PyErr_SetString(PyExc_BufferError,
+                               "the tensor does not lie as this buffer is to lie; "
+                               "contiguous() is row-major"),
                -1;
     tn_status status;
     tn_device device = tn_device_of(t);
@@ -282,9 +298,9 @@ int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
         .itemsize = (Py_ssize_t)item,
         .readonly = 0,
         .ndim = rank,
-        .format = flags & PyBUF_FORMAT ? (char *)formats[dtype] : NULL,
-        .shape = flags & PyBUF_ND ? sizes : NULL,
-        .strides = flags & PyBUF_STRIDES ? sizes + rank : NULL,
+        .format = asks(flags, PyBUF_FORMAT) ? (char *)formats[dtype] : NULL,
+        .shape = asks(flags, PyBUF_ND) ? sizes : NULL,
+        .strides = asks(flags, PyBUF_STRIDES) ? sizes + rank : NULL,
         .internal = sizes,
     };
     return 0;

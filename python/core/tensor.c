@@ -184,7 +184,8 @@ static bool takes_part(PyObject *object) {
 /* A number as a tensor of its own kind, for operators that take tensors alone on the left. */
 static PyObject *like_number(PyObject *number, PyObject *tensor) {
     tn_cell cell;
-    tnp_scalar_from(number, &cell);
+    if (tnp_scalar_from(number, &cell) != 1) /* beyond 64 bits */
+        return NULL;
     tn_dtype own = tn_dtype_of(tnp_handle(tensor));
     tn_dtype dtype = own;
     if (cell.tag == TN_CELL_F64 && own > TN_BF16)

@@ -43,8 +43,9 @@ class Arguments(unittest.TestCase):
         self.assertEqual((a + Index()).tolist(), [4, 4])
         self.assertEqual((a * Real()).tolist(), [0.5, 0.5])
         self.assertEqual(tenon.zeros(Index()).shape, (3,))
-        with self.assertRaises(OverflowError):
-            a + 2**70
+        for call in (lambda: a + 2**70, lambda: 2**70 / a, lambda: 2**70 - a, lambda: a < 2**70):
+            with self.assertRaises(OverflowError):
+                call()
 
     def test_many_arguments_and_long_lists(self):
         parts = [tenon.full((1,), i) for i in range(300)]

@@ -2,6 +2,7 @@
 
 import array
 import gc
+import hashlib
 import os
 import struct
 import tempfile
@@ -42,6 +43,12 @@ class Buffers(unittest.TestCase):
             with self.assertRaises(BufferError):
                 memoryview(wrong)
         self.assertEqual(bytes(tenon.tensor([1, 2], dtype=tenon.uint8)), b"\x01\x02")
+        turned = tenon.arange(6, dtype=tenon.uint8).reshape(2, 3).T
+        self.assertEqual(memoryview(turned).tobytes(), bytes([0, 3, 1, 4, 2, 5]))
+        with self.assertRaises(BufferError):  # it is read as it lies
+            hashlib.sha256(turned)
+        flat = turned.reshape(-1)
+        self.assertEqual(hashlib.sha256(flat).digest(), hashlib.sha256(bytes([0, 3, 1, 4, 2, 5])).digest())
         self.assertEqual(memoryview(tenon.zeros(0, 3)).shape, (0, 3))
 
     @unittest.skipIf(numpy is None, "NumPy is not here")
