@@ -22,7 +22,7 @@ printf '%s\n' "${sources[@]}" |
 printf '\n== cppcheck\n'
 cppcheck --project="$commands/compile_commands.json" --std=c11 --library=posix,gnu \
     --enable=warning,performance,portability --inline-suppr --quiet -j "$(nproc)" \
-    -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 \
+    -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 -DUCHAR_MAX=255 \
     --suppressions-list=tools/cppcheck-suppressions.txt --error-exitcode=1 || failed=1
 
 [[ $failed -eq 0 ]] && printf '\nlint: nothing to complain about\n'
