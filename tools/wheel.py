@@ -83,8 +83,9 @@ def pack_tenon(build, out):
         files = {f"tenon/{p.relative_to(package).as_posix()}": library_of(p) if p.suffix == ".so" else p.read_bytes() for p in sorted(package.rglob("*"))
                  if p.is_file() and "__pycache__" not in p.parts}
         files["tenon/py.typed"] = b""
-    library = one(build / "core", "libtenon.so.[0-9]*[0-9]")
-    files["tenon/lib/" + ".".join(library.name.split(".")[:3])] = library_of(library)
+    for folder, name in (("core", "libtenon.so"), ("nn", "libtenon-nn.so")):  # by their sonames
+        library = one(build / folder, f"{name}.[0-9]*[0-9]")
+        files["tenon/lib/" + ".".join(library.name.split(".")[:3])] = library_of(library)
     for device in DEVICES:
         plugin = one(build / "plugins" / device, f"libtenon_{device}.so")
         files[f"tenon/lib/tenon/plugins/{plugin.name}"] = library_of(plugin)

@@ -21,10 +21,23 @@ void *tnp_arena_take(tnp_arena *arena, size_t bytes) {
     return arena->blocks[arena->n_blocks++] = block;
 }
 
+int tnp_arena_keep(tnp_arena *arena, PyObject *tuple) {
+    if (!tuple)
+        return -1;
+    if (arena->n_kept == sizeof arena->kept / sizeof arena->kept[0]) {
+        Py_DECREF(tuple);
+        return PyErr_Format(PyExc_ValueError, "too many lists in one call"), -1;
+    }
+    arena->kept[arena->n_kept++] = tuple;
+    return 0;
+}
+
 void tnp_arena_free(tnp_arena *arena) {
     for (uint32_t i = 0; i < arena->n_blocks; i++)
         PyMem_Free(arena->blocks[i]);
-    arena->used = arena->n_blocks = 0;
+    for (uint32_t i = 0; i < arena->n_kept; i++)
+        Py_DECREF(arena->kept[i]);
+    tnp_arena_init(arena);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
@@ -99,15 +112,38 @@ int tnp_ints_from(PyObject *object, tn_ints *out, tnp_arena *arena) {
     return 1;
 }
 
+tn_tensor **tnp_handles(PyObject *object, bool with_none, const char *what, tnp_arena *arena,
+                        uint64_t *out_n) {
+    bool is_one = tnp_is_tensor(object) || object == Py_None;
+    PyObject *all = is_one ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    if (tnp_arena_keep(arena, all) < 0)
+        return NULL;
+    Py_ssize_t n = PyTuple_Size(all);
+    tn_tensor **list = tnp_arena_take(arena, (size_t)(n + 1) * sizeof *list);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *one = PyTuple_GetItem(all, i);
+        if (!tnp_is_tensor(one) && !(with_none && one == Py_None))
+            return PyErr_Format(PyExc_TypeError, "%s: a tensor or several are taken, not %R", what,
+                                one),
+                   NULL;
+        list[i] = one == Py_None ? NULL : tnp_handle(one);
+    }
+    *out_n = (uint64_t)n;
+    return list;
+}
+
 static int tensors(PyObject *object, bool with_none, tn_cell *cell, tnp_arena *arena) {
     if (!is_list(object))
         return 0;
-    Py_ssize_t n = length(object);
+    PyObject *all = PySequence_Tuple(object);
+    if (tnp_arena_keep(arena, all) < 0)
+        return -1;
+    Py_ssize_t n = PyTuple_Size(all);
     tn_tensor **data = tnp_arena_take(arena, (size_t)n * sizeof(void *));
     if (!data)
         return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *one = element(object, i);
+        PyObject *one = PyTuple_GetItem(all, i);
         if (!tnp_is_tensor(one) && !(with_none && one == Py_None))
             return 0;
         data[i] = one == Py_None ? NULL : tnp_handle(one);

@@ -44,66 +44,48 @@ PyGetSetDef tnp_autograd_properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* ---- lists of tensors -------------------------------------------------------------------- */
-
-/* The handles of a tensor or of a list of them; with_none: elements may be None. PyMem_Free. */
-static tn_tensor **handles(PyObject *object, bool with_none, uint64_t *n, const char *what) {
-    bool is_one = tnp_is_tensor(object) || object == Py_None;
-    Py_ssize_t size = is_one ? 1 : PySequence_Check(object) ? PySequence_Size(object) : -1;
-    if (size < 0) {
-        PyErr_Clear();
-        return PyErr_Format(PyExc_TypeError, "%s is a tensor or a list of tensors, not %R", what,
-                            object),
-               NULL;
+/* None for those that are not there. */
+static PyObject *tuple_of(tn_tensor *const *tensors, uint64_t n) {
+    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
+    for (uint64_t i = 0; tuple && i < n; i++) {
+        PyObject *one = tensors[i] && tensors[i] != TN_NONE ? tnp_wrap_borrowed(tensors[i])
+                                                            : Py_NewRef(Py_None);
+        if (!one)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SetItem(tuple, (Py_ssize_t)i, one);
     }
-    tn_tensor **list = PyMem_Calloc((size_t)size + 1, sizeof *list);
-    if (!list)
-        return PyErr_NoMemory(), NULL;
-    for (Py_ssize_t i = 0; i < size; i++) {
-        PyObject *one = is_one ? Py_NewRef(object) : PySequence_GetItem(object, i);
-        bool fits = one && (tnp_is_tensor(one) || (with_none && one == Py_None));
-        if (fits && one != Py_None)
-            list[i] = tnp_handle(one); /* the list keeps it */
-        Py_XDECREF(one);
-        if (!fits) {
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "%s is a tensor or a list of tensors", what);
-            PyMem_Free(list);
-            return NULL;
-        }
-    }
-    *n = (uint64_t)size;
-    return list;
+    return tuple;
 }
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
+/* As many gradients as there are `outputs`; None: each is left out. */
+static tn_tensor **gradients_for(PyObject *given, uint64_t n, tnp_arena *arena) {
+    uint64_t n_given = n;
+    tn_tensor **grads = given == Py_None ? tnp_arena_take(arena, (n + 1) * sizeof *grads)
+                                         : tnp_handles(given, true, "gradients", arena, &n_given);
+    for (uint64_t i = 0; grads && given == Py_None && i < n; i++)
+        grads[i] = NULL;
+    if (grads && n_given != n)
+        return PyErr_Format(PyExc_ValueError, "%llu gradients for %llu tensors",
+                            (unsigned long long)n_given, (unsigned long long)n),
+               NULL;
+    return grads;
+}
+
 /* backward(tensors, gradients=None, retain_graph=None, create_graph=False) */
 static PyObject *backward(PyObject *tensors, PyObject *gradients, int retain, int create) {
-    uint64_t n, n_grads = 0;
-    tn_tensor **roots = handles(tensors, false, &n, "what backward starts from"), **grads = NULL;
+    tnp_arena arena;
+    tnp_arena_init(&arena);
+    uint64_t n = 0;
+    tn_tensor **roots = tnp_handles(tensors, false, "what backward starts from", &arena, &n);
+    tn_tensor **grads = roots ? gradients_for(gradients, n, &arena) : NULL;
     tn_status status = TN_OK;
-    if (roots && gradients != Py_None) {
-        grads = handles(gradients, true, &n_grads, "the gradient");
-        if (grads && n_grads != n) {
-            PyErr_Format(PyExc_ValueError, "%llu gradients for %llu tensors",
-                         (unsigned long long)n_grads, (unsigned long long)n);
-            PyMem_Free(grads);
-            grads = NULL;
-        }
-    }
-    bool ready = roots && (gradients == Py_None || grads);
-    if (ready) {
-        tn_tensor **none = grads ? grads : PyMem_Calloc(n + 1, sizeof *none);
-        if (none)
-            TNP_WITHOUT_GIL(status = tn_backward_full(roots, none, n, retain, create));
-        else
-            PyErr_NoMemory();
-        ready = none != NULL;
-        PyMem_Free(none);
-    }
-    PyMem_Free(roots);
-    return ready ? tnp_none_or_raise(status) : NULL;
+    if (grads)
+        TNP_WITHOUT_GIL(status = tn_backward_full(roots, grads, n, retain, create));
+    tnp_arena_free(&arena);
+    return grads ? tnp_none_or_raise(status) : NULL;
 }
 
 static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *named) {
@@ -137,38 +119,25 @@ static PyObject *grad(PyObject *module, PyObject *args, PyObject *named) {
                                      &given, &retain, &create, &unused))
         return NULL;
     int keep = retain == Py_None ? create : PyObject_IsTrue(retain);
-    uint64_t n = 0, n_inputs = 0, n_grads = 0;
-    tn_tensor **roots = keep < 0 ? NULL : handles(outputs, false, &n, "outputs");
-    tn_tensor **by = roots ? handles(inputs, false, &n_inputs, "inputs") : NULL;
-    tn_tensor **grads = !by                ? NULL
-                        : given != Py_None ? handles(given, true, &n_grads, "grad_outputs")
-                                           : PyMem_Calloc(n + 1, sizeof *grads);
-    tn_tensor **out = grads ? PyMem_Calloc(n_inputs + 1, sizeof *out) : NULL;
+    if (keep < 0)
+        return NULL;
+    tnp_arena arena;
+    tnp_arena_init(&arena);
+    uint64_t n = 0, n_inputs = 0;
+    tn_tensor **roots = tnp_handles(outputs, false, "outputs", &arena, &n);
+    tn_tensor **by = roots ? tnp_handles(inputs, false, "inputs", &arena, &n_inputs) : NULL;
+    tn_tensor **grads = by ? gradients_for(given, n, &arena) : NULL;
+    tn_tensor **out = grads ? tnp_arena_take(&arena, (n_inputs + 1) * sizeof *out) : NULL;
     PyObject *made = NULL;
-    if (out && given != Py_None && n_grads != n) {
-        PyErr_Format(PyExc_ValueError, "%llu gradients for %llu outputs",
-                     (unsigned long long)n_grads, (unsigned long long)n);
-    } else if (out) {
+    if (out) {
         tn_scope scope = tn_scope_open();
         tn_status status;
         TNP_WITHOUT_GIL(status =
                             tn_gradients(roots, grads, n, by, n_inputs, keep, create, unused, out));
-        made = status == TN_OK ? PyTuple_New((Py_ssize_t)n_inputs) : tnp_raise();
-        for (uint64_t i = 0; made && i < n_inputs; i++) {
-            PyObject *one = out[i] ? tnp_wrap_borrowed(out[i]) : Py_NewRef(Py_None);
-            if (!one)
-                Py_CLEAR(made);
-            else
-                PyTuple_SetItem(made, (Py_ssize_t)i, one);
-        }
+        made = status == TN_OK ? tuple_of(out, n_inputs) : tnp_raise();
         tn_scope_close(scope);
-    } else if (!PyErr_Occurred()) {
-        PyErr_NoMemory();
     }
-    PyMem_Free(roots);
-    PyMem_Free(by);
-    PyMem_Free(grads);
-    PyMem_Free(out);
+    tnp_arena_free(&arena);
     return made;
 }
 
@@ -184,12 +153,27 @@ static PyObject *retain_grad(PyObject *self, PyObject *ignored) {
 
 /* ---- hooks ------------------------------------------------------------------------------- */
 
+/* A hook has two ends: its tensor's graph, and the handle that the program may keep to take it off. Who goes
+ * last frees it; all of it under the GIL. */
+typedef struct hook {
+    PyObject *function;            /* NULL: the graph, or remove, let it go */
+    tn_registration *registration; /* NULL: dropped */
+    bool is_forgotten;             /* the handle is gone */
+} hook;
+
+static void hook_free(hook *h) {
+    if (h->registration)
+        tn_registration_drop(h->registration);
+    PyMem_Free(h);
+}
+
 /* Called by the engine, which does not hold the GIL. */
 static tn_tensor *run_hook(tn_tensor *grad, void *user) {
     PyGILState_STATE state = PyGILState_Ensure();
     tn_tensor *next = NULL;
+    PyObject *function = Py_NewRef(((hook *)user)->function); /* it may take itself off */
     PyObject *given = tnp_wrap_borrowed(grad);
-    PyObject *made = given ? PyObject_CallFunctionObjArgs(user, given, NULL) : NULL;
+    PyObject *made = given ? PyObject_CallFunctionObjArgs(function, given, NULL) : NULL;
     if (made == Py_None)
         next = grad;
     else if (made && tnp_is_tensor(made))
@@ -198,38 +182,60 @@ static tn_tensor *run_hook(tn_tensor *grad, void *user) {
         PyErr_Format(PyExc_TypeError, "a hook returns a tensor or None, not %R", made);
     if (!next)
         tnp_fail_with_exception("a hook of a gradient");
+    Py_DECREF(function);
     Py_XDECREF(given);
     Py_XDECREF(made);
     PyGILState_Release(state);
     return next;
 }
-static void drop_object(void *user) {
+
+static void hook_gone(void *user) {
     PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF((PyObject *)user);
+    hook *h = user;
+    Py_CLEAR(h->function);
+    if (h->is_forgotten)
+        hook_free(h);
     PyGILState_Release(state);
 }
-/* A handle that takes the hook off: remove(). It stays on where the handle is forgotten, so the handle is kept
- * by the object that the method returns and by a list of the module until then. */
-static PyObject *register_hook(PyObject *self, PyObject *hook) {
-    if (!PyCallable_Check(hook))
-        return PyErr_Format(PyExc_TypeError, "a hook can be called, %R cannot", hook);
-    tn_registration *registration =
-        tn_register_hook(tnp_handle(self), run_hook, Py_NewRef(hook), drop_object);
-    if (!registration) {
-        Py_DECREF(hook);
-        return tnp_raise();
+
+static void forget_hook(PyObject *capsule) {
+    hook *h = PyCapsule_GetPointer(capsule, "tenon.hook");
+    h->is_forgotten = true;
+    if (!h->function)
+        hook_free(h);
+}
+
+/* A handle for _remove_hook. The hook stays on where the handle is forgotten. */
+static PyObject *register_hook(PyObject *self, PyObject *function) {
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "a hook can be called, %R cannot", function);
+    hook *h = PyMem_Calloc(1, sizeof *h);
+    if (!h)
+        return PyErr_NoMemory();
+    h->function = Py_NewRef(function);
+    h->registration = tn_register_hook(tnp_handle(self), run_hook, h, hook_gone);
+    PyObject *capsule = h->registration ? PyCapsule_New(h, "tenon.hook", forget_hook) : NULL;
+    if (capsule)
+        return capsule;
+    tn_registration *registration = h->registration;
+    h->registration = NULL;
+    h->is_forgotten = true;
+    if (registration) {
+        tn_registration_drop(registration); /* which lets h go */
+        return NULL;
     }
-    PyObject *capsule = PyCapsule_New(registration, "tenon.registration", NULL);
-    if (!capsule)
-        tn_registration_drop(registration);
-    return capsule;
+    Py_CLEAR(h->function);
+    hook_free(h);
+    return tnp_raise();
 }
 static PyObject *remove_hook(PyObject *module, PyObject *capsule) {
-    if (!PyCapsule_IsValid(capsule, "tenon.registration"))
-        return PyErr_Format(PyExc_TypeError, "%R is no handle of a hook that is still on", capsule);
-    tn_registration *registration = PyCapsule_GetPointer(capsule, "tenon.registration");
-    PyCapsule_SetName(capsule, "tenon.registration, dropped");
-    TNP_WITHOUT_GIL(tn_registration_drop(registration));
+    hook *h = PyCapsule_GetPointer(capsule, "tenon.hook");
+    if (!h)
+        return NULL;
+    tn_registration *registration = h->registration;
+    h->registration = NULL;
+    if (registration)
+        TNP_WITHOUT_GIL(tn_registration_drop(registration));
     Py_RETURN_NONE;
 }
 
@@ -285,19 +291,6 @@ typedef struct call {
     PyObject *
         saved; /* a list: tensors that are neither input nor output, None for those that the graph keeps */
 } call;
-
-static PyObject *tuple_of(tn_tensor *const *tensors, uint64_t n) {
-    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
-    for (uint64_t i = 0; tuple && i < n; i++) {
-        PyObject *one = tensors[i] && tensors[i] != TN_NONE ? tnp_wrap_borrowed(tensors[i])
-                                                            : Py_NewRef(Py_None);
-        if (!one)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SetItem(tuple, (Py_ssize_t)i, one);
-    }
-    return tuple;
-}
 
 /* A tuple of n tensors, or None where that may be, into `out`, given to the scope. */
 static int take(PyObject *made, tn_tensor **out, uint64_t n, bool with_none, const char *where) {
@@ -417,8 +410,10 @@ static PyObject *function_apply(PyObject *module, PyObject *args) {
     if (n_outputs == 0 || n_outputs > 64)
         return PyErr_Format(PyExc_ValueError, "a function has 1 to 64 outputs, not %llu",
                             n_outputs);
-    uint64_t n;
-    tn_tensor **list = handles(inputs, false, &n, "an input"), *outputs[64] = {NULL};
+    tnp_arena arena;
+    tnp_arena_init(&arena);
+    uint64_t n = 0;
+    tn_tensor **list = tnp_handles(inputs, false, "inputs", &arena, &n), *outputs[64] = {NULL};
     call *c = list ? PyMem_Calloc(1, sizeof *c) : NULL;
     PyObject *made = NULL;
     if (c) {
@@ -440,7 +435,7 @@ static PyObject *function_apply(PyObject *module, PyObject *args) {
         made = status == TN_OK ? tuple_of(outputs, n_outputs) : tnp_raise();
         tn_scope_close(scope);
     }
-    PyMem_Free(list);
+    tnp_arena_free(&arena);
     return made;
 }
 

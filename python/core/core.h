@@ -61,7 +61,15 @@ typedef struct tnp_arena {
     uint32_t used;
     void *blocks[4]; /* what did not fit */
     uint32_t n_blocks;
+    PyObject *kept[8]; /* tuples of tensors: others may change a list while the GIL is not held */
+    uint32_t n_kept;
 } tnp_arena;
+
+static inline void tnp_arena_init(tnp_arena *arena) {
+    arena->used = arena->n_blocks = arena->n_kept = 0;
+}
+/* Takes the tuple over; NULL, and more of them than anybody has, is -1 with an exception. */
+int tnp_arena_keep(tnp_arena *arena, PyObject *tuple);
 
 void *tnp_arena_take(tnp_arena *arena, size_t bytes);
 void tnp_arena_free(tnp_arena *arena);
@@ -71,7 +79,11 @@ void tnp_arena_free(tnp_arena *arena);
 int tnp_cell_from(const tn_arg_info *arg, PyObject *object, tn_cell *cell, tnp_arena *arena);
 /* A list of integers from a sequence of them: 1, 0, -1 as above. */
 int tnp_ints_from(PyObject *object, tn_ints *out, tnp_arena *arena);
-/* A Python number as a Scalar: 1 or 0. */
+/* The handles of a tensor or of the tensors that one iterates over, some of them None (NULL) where with_none; the
+ * arena keeps them. NULL with an exception, in which they are `what`. */
+tn_tensor **tnp_handles(PyObject *object, bool with_none, const char *what, tnp_arena *arena,
+                        uint64_t *out_n);
+/* A Python number as a Scalar: 1; 0 where it is none; -1 with an exception. */
 int tnp_scalar_from(PyObject *object, tn_cell *cell);
 
 /* ---- operators (operators.c) ------------------------------------------------------------- */
@@ -180,6 +192,7 @@ extern PyMethodDef tnp_dlpack_methods[], tnp_dlpack_functions[];
 extern PyMethodDef tnp_data_methods[], tnp_data_functions[];
 extern PyMethodDef tnp_device_functions[];
 extern PyMethodDef tnp_optim_functions[];
+extern PyMethodDef tnp_file_functions[];
 
 int tnp_errors_init(PyObject *module);
 int tnp_dtypes_init(PyObject *module);

@@ -34,15 +34,21 @@ static tn_tensor *from_elements(const void *data, tn_ints shape, tn_dtype dtype,
     return made;
 }
 
-/* `t` as it should be: dtype NONE and device {0, 0} leave it. Takes the object over. */
-static PyObject *as(PyObject *made, tn_dtype dtype) {
-    if (!made || dtype == TN_DTYPE_NONE || tn_dtype_of(tnp_handle(made)) == dtype)
-        return made;
-    PyObject *want = tnp_dtype_object(dtype);
-    PyObject *converted = want ? TNP_CALL(to, made, want) : NULL;
+/* Of that dtype (NONE: as it is), and on that device ({0, 0}: where it is). Both take the object over, and pass NULL
+ * on. */
+static PyObject *to(PyObject *made, PyObject *want) {
+    PyObject *moved = want ? TNP_CALL(to, made, want) : NULL;
     Py_XDECREF(want);
     Py_DECREF(made);
-    return converted;
+    return moved;
+}
+static PyObject *as(PyObject *made, tn_dtype dtype) {
+    bool is_so = !made || dtype == TN_DTYPE_NONE || tn_dtype_of(tnp_handle(made)) == dtype;
+    return is_so ? made : to(made, tnp_dtype_object(dtype));
+}
+static PyObject *on(PyObject *made, tn_device device) {
+    bool is_so = !made || !device.type || tn_device_equal(device, tn_device_of(tnp_handle(made)));
+    return is_so ? made : to(made, tnp_device_object(device));
 }
 
 /* ---- nested lists ------------------------------------------------------------------------ */
@@ -153,14 +159,7 @@ static PyObject *from_nest(PyObject *data, tn_dtype dtype, tn_device device) {
         made = as(made, dtype);
     }
     PyMem_Free(n.values);
-    if (made && device.type && !tn_device_equal(device, tn_device_of(tnp_handle(made)))) {
-        PyObject *where = tnp_device_object(device),
-                 *moved = where ? TNP_CALL(to, made, where) : NULL;
-        Py_XDECREF(where);
-        Py_DECREF(made);
-        made = moved;
-    }
-    return made;
+    return on(made, device);
 }
 
 /* ---- buffers ----------------------------------------------------------------------------- */
@@ -195,15 +194,7 @@ PyObject *tnp_tensor_from(PyObject *data, tn_dtype dtype, tn_device device) {
     if (tnp_is_tensor(data)) {
         PyObject *copy = TNP_CALL(detach, data), *made = copy ? TNP_CALL(clone, copy) : NULL;
         Py_XDECREF(copy);
-        made = as(made, dtype);
-        if (made && device.type && !tn_device_equal(device, tn_device_of(tnp_handle(made)))) {
-            PyObject *where = tnp_device_object(device),
-                     *moved = where ? TNP_CALL(to, made, where) : NULL;
-            Py_XDECREF(where);
-            Py_DECREF(made);
-            made = moved;
-        }
-        return made;
+        return on(as(made, dtype), device);
     }
     if (!device.type) {
         device = tn_default_device();
@@ -424,7 +415,8 @@ static PyObject *from_bytes(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "y#OO|O:from_bytes", &data, &n, &shape_given, &dtype_given,
                           &device_given))
         return NULL;
-    tnp_arena arena = {.used = 0, .n_blocks = 0};
+    tnp_arena arena;
+    tnp_arena_init(&arena);
     tn_ints shape;
     tn_dtype dtype;
     tn_device device = tn_no_device();

@@ -46,14 +46,13 @@ int tnp_device_from(PyObject *object, tn_device *out) {
     return -1;
 }
 
+/* Of None or NULL the default device. -1 with an exception. */
 static int get_device(PyObject *object, tn_device *out) {
-    int found = object && object != Py_None ? tnp_device_from(object, out) : -2;
-    if (found == -2) {
+    if (!object || object == Py_None) {
         *out = tn_default_device();
-        if (!out->type)
-            tnp_raise();
-        return out->type ? 0 : -1;
+        return out->type ? 0 : (tnp_raise(), -1);
     }
+    int found = tnp_device_from(object, out);
     if (found == 0)
         PyErr_Format(PyExc_TypeError,
                      "a device is tenon.device or its name, such as \"cpu:0\", not %R", object);

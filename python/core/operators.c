@@ -194,8 +194,8 @@ static PyObject *explain(const overload *o, const misfit *why) {
     default: {
         PyObject *type = PyType_GetName(Py_TYPE(why->object));
         PyObject *text =
-            type ? PyUnicode_FromFormat("\n  %s: '%s' is %s%s%s, not %U", schema, arg->name,
-                                        arg->type, arg->optional ? " or None" : "", "", type)
+            type ? PyUnicode_FromFormat("\n  %s: '%s' is %s%s, not %U", schema, arg->name,
+                                        arg->type, arg->optional ? " or None" : "", type)
                  : NULL;
         Py_XDECREF(type);
         return text;
@@ -294,7 +294,7 @@ static PyObject *results(overload *o, tn_cell *rets, PyObject *const *given) {
 PyObject *tnp_call(const tnp_packet *packet, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     misfit why[16];
     tnp_arena arena;
-    arena.used = arena.n_blocks = 0;
+    tnp_arena_init(&arena);
     tn_cell cells[MAX_ARGS], rets[MAX_RETS];
     PyObject *given[MAX_ARGS];
     for (uint32_t i = 0; i < packet->n; i++) {

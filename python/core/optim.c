@@ -121,20 +121,13 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *named) {
     PyObject *given, *wanted;
     if (!PyArg_ParseTuple(args, "sOO!:Optimizer", &kind, &given, &PyDict_Type, &wanted))
         return NULL;
+    tnp_arena arena;
+    tnp_arena_init(&arena);
+    uint64_t n = 0;
     PyObject *params = PySequence_Tuple(given);
-    Py_ssize_t n = params ? PyTuple_Size(params) : 0;
-    tn_tensor **list = params ? PyMem_Calloc((size_t)n + 1, sizeof *list) : NULL;
-    bool fits = list != NULL;
-    for (Py_ssize_t i = 0; fits && i < n; i++) {
-        PyObject *one = PyTuple_GetItem(params, i);
-        fits = tnp_is_tensor(one);
-        if (fits)
-            list[i] = tnp_handle(one);
-        else
-            PyErr_Format(PyExc_TypeError, "an optimizer takes tensors, not %R", one);
-    }
-    tn_optimizer *handle = fits ? create(kind, list, (uint64_t)n, wanted) : NULL;
-    PyMem_Free(list);
+    tn_tensor **list = params ? tnp_handles(params, false, "parameters", &arena, &n) : NULL;
+    tn_optimizer *handle = list ? create(kind, list, n, wanted) : NULL;
+    tnp_arena_free(&arena);
     optimizer_object *self =
         handle ? (optimizer_object *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0) : NULL;
     if (!self) {
@@ -280,29 +273,19 @@ static PyObject *clip_grad_norm(PyObject *module, PyObject *args) {
     double max_norm, norm_type = 2;
     if (!PyArg_ParseTuple(args, "Od|d:clip_grad_norm_", &given, &max_norm, &norm_type))
         return NULL;
-    PyObject *params = PySequence_Tuple(given);
-    Py_ssize_t n = params ? PyTuple_Size(params) : 0;
-    tn_tensor **list = params ? PyMem_Calloc((size_t)n + 1, sizeof *list) : NULL;
-    for (Py_ssize_t i = 0; list && i < n; i++) {
-        PyObject *one = PyTuple_GetItem(params, i);
-        if (!tnp_is_tensor(one)) {
-            PyErr_Format(PyExc_TypeError, "clip_grad_norm_ takes tensors, not %R", one);
-            PyMem_Free(list);
-            list = NULL;
-        } else {
-            list[i] = tnp_handle(one);
-        }
-    }
+    tnp_arena arena;
+    tnp_arena_init(&arena);
+    uint64_t n = 0;
+    tn_tensor **list = tnp_handles(given, false, "parameters", &arena, &n);
     PyObject *made = NULL;
     if (list) {
         tn_tensor *norm = NULL;
         tn_scope scope = tn_scope_open();
-        tn_status status = tn_clip_grad_norm_(list, (uint64_t)n, max_norm, norm_type, false, &norm);
+        tn_status status = tn_clip_grad_norm_(list, n, max_norm, norm_type, false, &norm);
         made = status == TN_OK ? tnp_wrap_borrowed(norm) : tnp_raise();
         tn_scope_close(scope);
     }
-    PyMem_Free(list);
-    Py_XDECREF(params);
+    tnp_arena_free(&arena);
     return made;
 }
 

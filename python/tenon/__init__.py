@@ -19,8 +19,7 @@ from . import _tensor  # noqa: F401  (what Tensor has that is written in Python)
 from ._factories import (arange, asarray, as_tensor, empty, eye, from_numpy, full, linspace, ones, rand, randint, randn,  # noqa: F401
                          randperm, zeros)
 from ._modes import autocast, enable_grad, inference_mode, no_grad, set_anomaly_enabled, set_grad_enabled  # noqa: F401
-from . import autograd, nn, optim, utils  # noqa: F401
-from .utils import load, save  # noqa: F401
+from . import autograd, nn, optim  # noqa: F401
 
 __version__ = _core.version()
 

@@ -12,8 +12,8 @@ import sys
 def folders():
     """Of every plugin that a folder of sys.path has, in its order."""
     found = []
-    for entry in sys.path:
-        for plugin in sorted(pathlib.Path(entry or ".").resolve().glob("tenon_plugins/*/libtenon_*.so")):
+    for entry in filter(None, sys.path):  # not the working directory, which may be anyone's
+        for plugin in sorted(pathlib.Path(entry).resolve().glob("tenon_plugins/*/libtenon_*.so")):
             if str(plugin.parent) not in found and ":" not in str(plugin.parent):
                 found.append(str(plugin.parent))
     return found

@@ -5,9 +5,7 @@ usage: mnist.py [--data FOLDER] [--epochs N] [--images N]
 """
 
 import argparse
-import gzip
 import pathlib
-import struct
 import time
 
 import tenon
@@ -16,19 +14,10 @@ from tenon import nn
 DATA = pathlib.Path(__file__).resolve().parents[1] / "mnist" / "data"
 
 
-def read_idx(path):
-    """The tensor of bytes of an IDX file (yann.lecun.com/exdb/mnist has the format)."""
-    with gzip.open(path) as file:
-        data = file.read()
-    rank = data[3]
-    shape = struct.unpack_from(f">{rank}I", data, 4)
-    return tenon.from_bytes(data[4 + 4 * rank:], shape, tenon.uint8)
-
-
 def load(folder, name, device, limit):
-    images = read_idx(folder / f"{name}-images-idx3-ubyte.gz")[:limit]
-    labels = read_idx(folder / f"{name}-labels-idx1-ubyte.gz")[:limit]
-    return images.to(device).float().flatten(1) / 255, labels.to(device).long()
+    images = tenon.read_idx(folder / f"{name}-images-idx3-ubyte.gz", device)[:limit]
+    labels = tenon.read_idx(folder / f"{name}-labels-idx1-ubyte.gz", device)[:limit]
+    return images.float().flatten(1) / 255, labels.long()
 
 
 def accuracy(model, images, labels):

@@ -183,6 +183,37 @@ class Hooks(unittest.TestCase):
         self.assertIsNone(weak())
 
 
+    def test_who_forgets_a_hook_keeps_it_on(self):
+        for order in ("handle first", "tensor first"):
+            seen = []
+            x = tenon.ones(1, requires_grad=True)
+            y = x * 2
+            handle = y.register_hook(lambda grad: seen.append(1))
+            if order == "handle first":
+                del handle
+                gc.collect()
+                y.backward()
+                del y
+                self.assertEqual(seen, [1])
+            else:
+                del y
+                gc.collect()
+                handle.remove()
+                handle.remove()
+
+    def test_a_hook_may_take_itself_off(self):
+        x, seen = tenon.ones(1, requires_grad=True), []
+
+        def once(grad):
+            seen.append(1)
+            handle.remove()
+
+        handle = x.register_hook(once)
+        for _ in range(2):
+            (x * 2).backward()
+        self.assertEqual(seen, [1])
+
+
 class Functions(unittest.TestCase):
     def test_a_derivative_of_ones_own(self):
         for device in DEVICES:

@@ -137,8 +137,13 @@ class Files(unittest.TestCase):
         for data in bad:
             with open(self.path, "wb") as file:
                 file.write(data)
-            with self.assertRaises((ValueError, TypeError), msg=data):
+            with self.assertRaises(tenon.FileError, msg=data):
                 tenon.load(self.path)
+        with self.assertRaises(LookupError):
+            tenon.load(self.path + ".none")
+        for tensors in ({"a": 3}, {3: tenon.ones(1)}, [tenon.ones(1)], {"__metadata__": tenon.ones(1)}):
+            with self.assertRaises((TypeError, tenon.Error)):
+                tenon.save(tensors, self.path)
 
 
 if __name__ == "__main__":

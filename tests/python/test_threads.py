@@ -61,6 +61,28 @@ class Threads(unittest.TestCase):
 
         at_once(work)
 
+    def test_a_list_may_change_while_it_is_read(self):
+        tensors, ends = [], []
+
+        def change():
+            while not ends:
+                tensors[:] = [tenon.ones(100) for _ in range(50)]
+                tensors.clear()
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            for _ in range(300):
+                if tensors:
+                    try:
+                        made = tenon.cat(tensors)
+                    except (TypeError, tenon.Error):  # it was empty by then
+                        continue
+                    self.assertEqual(made.sum().item(), made.numel())
+        finally:
+            ends.append(1)
+            thread.join()
+
     def test_an_error_is_the_threads_own(self):
         def work(i):
             for _ in range(100):

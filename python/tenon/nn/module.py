@@ -201,31 +201,8 @@ class Module:
         return f"{type(self).__name__}({inner})"
 
 
-class Sequential(Module):
-    """Modules one after the other."""
-
-    def __init__(self, *modules):
-        super().__init__()
-        for i, module in enumerate(modules):
-            self.add_module(str(i), module)
-
-    def forward(self, x):
-        for module in self._modules.values():
-            x = module(x)
-        return x
-
-    def __getitem__(self, i):
-        return list(self._modules.values())[i]
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-
 class ModuleList(Module):
-    """A list of modules, which calls none of them itself."""
+    """A list of modules, which is no function itself."""
 
     def __init__(self, modules=()):
         super().__init__()
@@ -244,6 +221,18 @@ class ModuleList(Module):
 
     def __iter__(self):
         return iter(self._modules.values())
+
+
+class Sequential(ModuleList):
+    """Modules one after the other."""
+
+    def __init__(self, *modules):
+        super().__init__(modules)
+
+    def forward(self, x):
+        for module in self:
+            x = module(x)
+        return x
 
 
 class ModuleDict(Module):
