@@ -1,5 +1,7 @@
 """Arguments: by position and by name, overloads, what does not fit, errors of Tenon."""
 
+import ast
+import pathlib
 import unittest
 
 import tenon
@@ -79,6 +81,16 @@ class Arguments(unittest.TestCase):
             function = getattr(tenon._core, name)
             if type(function).__name__ == "builtin_function_or_method" and name not in ("backward", "grad", "tensor"):
                 self.assertIn(schema, function.__doc__)
+
+    def test_every_name_has_a_type_for_editors(self):
+        path = pathlib.Path(tenon.__file__).with_name("_core.pyi")
+        found = set()
+        for node in ast.parse(path.read_text()).body:
+            found.add(getattr(node, "name", None))
+            if isinstance(node, ast.AnnAssign):
+                found.add(node.target.id)
+        public = {name for name in dir(tenon._core) if not name.startswith("_")}
+        self.assertEqual(public - found, set())
 
     def test_every_operator_can_be_called(self):
         """With arguments of the right type and no sense: each answers, or says why not."""
