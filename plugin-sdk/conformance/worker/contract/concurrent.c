@@ -348,6 +348,10 @@ static void fetch_at_once(tc_contract *k, tc_subject *a, tc_subject *b) {
                  tc_buffer_check(k, &all[i].to, b->stream, TNP_COPY_PEER,
                                  "memory after several streams copied from another device at once");
     }
+    for (int i = 0; i < STREAMS && ok; i++) { /* the other way needs as much */
+        tc_buffer_destroy(&all[i].from);
+        tc_buffer_destroy(&all[i].to);
+    }
 }
 
 static void peers(tc_contract *k) {
