@@ -135,6 +135,18 @@ static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_g
     return own;
 }
 
+tn_tensor *tni_exchange_grad(tn_tensor *leaf, tn_tensor *grad) {
+    tni_lock *mutex = &locks[((uintptr_t)leaf >> 6) % N_LOCKS];
+    bool nested = tni_lock_is_mine(mutex);
+    if (!nested)
+        tni_lock_take(mutex);
+    tn_tensor *before = leaf->autograd->grad;
+    leaf->autograd->grad = grad;
+    if (!nested)
+        tni_lock_give(mutex);
+    return before;
+}
+
 tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
     tni_autograd *a = leaf->autograd;
     tni_lock *mutex = &locks[((uintptr_t)leaf >> 6) % N_LOCKS];

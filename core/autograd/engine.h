@@ -21,6 +21,8 @@ bool tni_accumulator_unhook(tni_node *node);
 
 /* Adds `grad` (consumed) to the leaf's gradient. */
 tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph);
+/* Makes `grad` (a reference, or NULL) the leaf's, and returns what was: not while another thread adds to that. */
+tn_tensor *tni_exchange_grad(tn_tensor *leaf, tn_tensor *grad);
 
 /* ---- hooks ------------------------------------------------------------------------------- */
 

@@ -2,7 +2,8 @@
  *
  * A hook hangs on the node that made a tensor, or on the state of a leaf, and is its own
  * registration. One lock guards all lists; it is never held while a hook runs. A hook lives until
- * both its list and its registration are gone. */
+ * its list, its registration and the passes that run it are gone, and what it uses until no pass can
+ * run it any more. */
 #include "core/autograd/engine.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -15,6 +16,7 @@ struct tni_hook {
     tni_registration_head head; /* first: a hook is its registration */
     tni_hook *next, **link;     /* link NULL: off its list */
     _Atomic uint32_t refs;
+    _Atomic uint32_t uses; /* of `user`: by the list, and by each pass that has the hook */
     hook_kind kind;
     uint32_t output;
     tn_grad_hook on_grad;
@@ -46,9 +48,9 @@ static void unlink_locked(tni_hook *h) {
     h->next = NULL;
 }
 
-/* Gives up the list's reference. */
+/* Gives up the list's reference, or a pass's. */
 static void gone(tni_hook *h) {
-    if (h->destroy)
+    if (atomic_fetch_sub_explicit(&h->uses, 1, memory_order_acq_rel) == 1 && h->destroy)
         h->destroy(h->user);
     hook_drop(h);
 }
@@ -94,6 +96,7 @@ static tni_hook *hook_new(hook_kind kind, uint32_t refs) {
     h->head.drop = drop_registration;
     h->kind = kind;
     atomic_init(&h->refs, refs);
+    atomic_init(&h->uses, 1);
     return h;
 }
 
@@ -171,6 +174,7 @@ bool tni_hooks_add_trace(tni_hook **list, void *trace, void (*destroy)(void *use
         return false;
     h->kind = HOOK_TRACE;
     atomic_init(&h->refs, 1);
+    atomic_init(&h->uses, 1);
     h->user = trace;
     h->destroy = destroy;
     append(list, h);
@@ -205,6 +209,7 @@ static tni_hook **snapshot(tni_hook **list, bool (*match)(const tni_hook *h, uin
     for (tni_hook *h = *list; h; h = h->next) {
         if (match(h, output)) {
             atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&h->uses, 1, memory_order_relaxed);
             taken[n++] = h;
         }
     }
@@ -215,7 +220,7 @@ static tni_hook **snapshot(tni_hook **list, bool (*match)(const tni_hook *h, uin
 
 static void snapshot_free(tni_hook **taken, tni_hook **few, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        hook_drop(taken[i]);
+        gone(taken[i]);
     if (taken != few)
         tni_free(taken);
 }

@@ -77,12 +77,9 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
     } else if (!t->autograd) {
         return TN_OK;
     }
-    tni_autograd *a = tni_autograd_of(t);
-    if (!a)
+    if (!tni_autograd_of(t))
         return TN_ERR_OUT_OF_MEMORY;
-    tn_tensor *before = a->grad;
-    a->grad = tni_keep_opt(grad);
-    tni_drop(before);
+    tni_drop(tni_exchange_grad(t, tni_keep_opt(grad)));
     return TN_OK;
 }
 

@@ -40,6 +40,16 @@ void tnp_arena_free(tnp_arena *arena) {
     tnp_arena_init(arena);
 }
 
+/* ---- texts ------------------------------------------------------------------------------- */
+
+const char *tnp_text(PyObject *object) {
+    Py_ssize_t n;
+    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, &n) : NULL;
+    if (text && strlen(text) != (size_t)n)
+        return PyErr_Format(PyExc_ValueError, "a text with a NUL in it: %R", object), NULL;
+    return text;
+}
+
 /* ---- numbers ----------------------------------------------------------------------------- */
 
 /* An integer, or what says that it is one (numpy's): 1, 0 or, where it is beyond 64 bits, -1. */
@@ -77,8 +87,10 @@ int tnp_scalar_from(PyObject *object, tn_cell *cell) {
         PyUnicode_Check(object))
         return 0;
     PyObject *number = PyNumber_Float(object); /* numpy's float32, say */
-    if (!number)
+    if (!number && PyErr_ExceptionMatches(PyExc_TypeError))
         return PyErr_Clear(), 0;
+    if (!number)
+        return -1;
     *cell = tn_float(PyFloat_AsDouble(number));
     Py_DECREF(number);
     return 1;
@@ -89,22 +101,18 @@ int tnp_scalar_from(PyObject *object, tn_cell *cell) {
 static int is_list(PyObject *object) {
     return PyTuple_Check(object) || PyList_Check(object);
 }
-static Py_ssize_t length(PyObject *list) {
-    return PyTuple_Check(list) ? PyTuple_Size(list) : PyList_Size(list);
-}
-static PyObject *element(PyObject *list, Py_ssize_t i) { /* borrowed */
-    return PyTuple_Check(list) ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i);
-}
-
 int tnp_ints_from(PyObject *object, tn_ints *out, tnp_arena *arena) {
     if (!is_list(object))
         return 0;
-    Py_ssize_t n = length(object);
+    PyObject *all = PySequence_Tuple(object); /* an __index__ may change the list */
+    if (tnp_arena_keep(arena, all) < 0)
+        return -1;
+    Py_ssize_t n = PyTuple_Size(all);
     int64_t *data = tnp_arena_take(arena, (size_t)n * sizeof(int64_t));
     if (!data)
         return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int found = integer(element(object, i), &data[i]);
+        int found = integer(PyTuple_GetItem(all, i), &data[i]);
         if (found != 1)
             return found;
     }
@@ -207,7 +215,7 @@ static int one_of(const tn_arg_info *arg, PyObject *object, tn_cell *cell, tnp_a
     case 's': /* str */
         if (!PyUnicode_Check(object))
             return 0;
-        *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = PyUnicode_AsUTF8AndSize(object, NULL)};
+        *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = tnp_text(object)};
         return cell->v.string ? 1 : -1;
     default: /* Scalar, ScalarType */
         if (type[6] == 0)

@@ -22,6 +22,11 @@ PyObject *tnp_none_or_raise(tn_status status);
 /* The reverse, in callbacks: makes the Python exception that is set the standing error. */
 tn_status tnp_fail_with_exception(const char *where);
 
+/* ---- texts (arguments.c) ----------------------------------------------------------------- */
+
+/* Of a str without NUL, which C would take for the end; NULL, with an exception where it has one. */
+const char *tnp_text(PyObject *object);
+
 /* ---- dtypes and devices (dtype.c, device.c) ---------------------------------------------- */
 
 PyObject *tnp_dtype_object(tn_dtype dtype);
@@ -61,7 +66,7 @@ typedef struct tnp_arena {
     uint32_t used;
     void *blocks[4]; /* what did not fit */
     uint32_t n_blocks;
-    PyObject *kept[8]; /* tuples of tensors: others may change a list while the GIL is not held */
+    PyObject *kept[16]; /* tuples of tensors: others may change a list while the GIL is not held */
     uint32_t n_kept;
 } tnp_arena;
 

@@ -66,22 +66,29 @@ typedef struct nest {
     } * values;
 } nest;
 
+/* What a list or tuple is itself, whatever a subclass says of its length. */
 static bool is_list(PyObject *object) {
     return PyList_Check(object) || PyTuple_Check(object);
+}
+static Py_ssize_t length(PyObject *list) {
+    return PyTuple_Check(list) ? PyTuple_Size(list) : PyList_Size(list);
+}
+static PyObject *element(PyObject *list, Py_ssize_t i) { /* borrowed */
+    return PyTuple_Check(list) ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i);
 }
 
 static int measure(PyObject *data, nest *n) {
     n->n = 1;
-    for (PyObject *at = data; is_list(at);
-         at = PyTuple_Check(at) ? PyTuple_GetItem(at, 0) : PyList_GetItem(at, 0)) {
+    for (PyObject *at = data; is_list(at); at = element(at, 0)) {
         if (n->rank == TN_MAX_RANK)
             return PyErr_Format(PyExc_ValueError, "lists are nested more than %d deep",
                                 TN_MAX_RANK),
                    -1;
-        Py_ssize_t size = PySequence_Size(at);
-        n->shape[n->rank++] = size;
-        n->n *= size;
-        if (size == 0)
+        n->shape[n->rank] = length(at);
+        if (__builtin_mul_overflow(n->n, n->shape[n->rank++], &n->n) ||
+            n->n > (int64_t)(PY_SSIZE_T_MAX / sizeof *n->values))
+            return PyErr_NoMemory(), -1;
+        if (n->n == 0)
             break;
     }
     return 0;
@@ -90,20 +97,22 @@ static int measure(PyObject *data, nest *n) {
 /* Writes the numbers of `data`, at depth d, from position *at on. */
 static int collect(PyObject *data, nest *n, int d, int64_t *at) {
     if (d < n->rank) {
-        if (!is_list(data) || PySequence_Size(data) != n->shape[d])
-            return PyErr_Format(
-                       PyExc_ValueError,
-                       "lists of different lengths do not make a tensor: %lld were expected at "
-                       "depth %d",
-                       (long long)n->shape[d], d),
-                   -1;
-        for (Py_ssize_t i = 0; i < n->shape[d]; i++) {
-            PyObject *one = PySequence_GetItem(data, i);
-            int done = one ? collect(one, n, d + 1, at) : -1;
+        bool fits = is_list(data) && length(data) == n->shape[d];
+        for (Py_ssize_t i = 0; fits && i < n->shape[d]; i++) {
+            PyObject *one = i < length(data) ? Py_NewRef(element(data, i)) : NULL;
+            fits = one != NULL; /* a number's __float__ may change the list */
+            int done = one ? collect(one, n, d + 1, at) : 0;
             Py_XDECREF(one);
             if (done < 0)
                 return -1;
         }
+        if (!fits)
+            return PyErr_Format(
+                       PyExc_ValueError,
+                       "lists of different lengths do not make a tensor: %lld were expected "
+                       "at depth %d",
+                       (long long)n->shape[d], d),
+                   -1;
         return 0;
     }
     tn_cell cell;
@@ -201,8 +210,12 @@ PyObject *tnp_tensor_from(PyObject *data, tn_dtype dtype, tn_device device) {
         if (!device.type)
             return tnp_raise();
     }
-    return PyObject_CheckBuffer(data) ? from_buffer(data, dtype, device)
-                                      : from_nest(data, dtype, device);
+    if (PyObject_CheckBuffer(data))
+        return from_buffer(data, dtype, device);
+    PyObject *list = Py_IS_TYPE(data, &PyRange_Type) ? PySequence_List(data) : Py_NewRef(data);
+    PyObject *made = list ? from_nest(list, dtype, device) : NULL;
+    Py_XDECREF(list);
+    return made;
 }
 
 static PyObject *tensor(PyObject *module, PyObject *args, PyObject *named) {

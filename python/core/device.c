@@ -34,11 +34,9 @@ int tnp_device_from(PyObject *object, tn_device *out) {
         *out = of(object);
         return 1;
     }
-    const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
-    if (!name) {
-        PyErr_Clear();
-        return 0;
-    }
+    const char *name = tnp_text(object);
+    if (!name)
+        return PyErr_Occurred() ? -1 : 0;
     TNP_WITHOUT_GIL(*out = tn_device_parse(name)); /* may load a plugin */
     if (out->type)
         return 1;
@@ -424,6 +422,10 @@ static PyObject *load_plugin(PyObject *module, PyObject *args) {
     TNP_WITHOUT_GIL(status = tn_plugin_load(path));
     return tnp_none_or_raise(status);
 }
+/* libtenon is one for the process, and what calls back into Python takes the main interpreter's lock. */
+static PyObject *in_main_interpreter(PyObject *module, PyObject *ignored) {
+    return PyBool_FromLong(PyInterpreterState_GetID(PyInterpreterState_Get()) == 0);
+}
 static PyObject *version(PyObject *module, PyObject *ignored) {
     return PyUnicode_FromString(tn_version());
 }
@@ -454,6 +456,7 @@ PyMethodDef tnp_device_functions[] = {
      "set_num_threads(n): that kernels on the host may use."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Threads that kernels on the host may use."},
     {"load_plugin", load_plugin, METH_VARARGS, "load_plugin(path): a vendor's shared object."},
+    {"_in_main_interpreter", in_main_interpreter, METH_NOARGS, NULL},
     {"version", version, METH_NOARGS, "The version of libtenon."},
     {NULL, NULL, 0, NULL},
 };

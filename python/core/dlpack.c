@@ -32,6 +32,12 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *named) {
                                      &device, &copy))
         return NULL;
     int major = 0, minor = 0, wanted_type, wanted_id;
+    if ((version != Py_None && !PyTuple_Check(version)) ||
+        (device != Py_None && !PyTuple_Check(device)) || (copy != Py_None && !PyBool_Check(copy)))
+        return PyErr_SetString(PyExc_TypeError,
+                               "max_version and dl_device are pairs of numbers, copy is "
+                               "a bool"),
+               NULL;
     if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
         return NULL;
     DLDevice here = tn_dlpack_device(tn_device_of(tnp_handle(self)));

@@ -39,7 +39,7 @@ int tnp_dtype_from(PyObject *object, tn_dtype *out) {
                                                     : TN_BOOL;
         return 1;
     }
-    const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    const char *name = tnp_text(object);
     for (tn_dtype d = 0; name && d < TN_DTYPE_COUNT; d++)
         if (strcmp(name, names[d]) == 0 || strcmp(name, tn_dtype_name(d)) == 0) {
             *out = d;

@@ -96,7 +96,7 @@ static PyObject *save(PyObject *module, PyObject *args, PyObject *keywords) {
                          "save takes a dict of tensors by name, not one with %R: %R", name,
                          (PyObject *)Py_TYPE(tensor));
         else
-            list[i++] = (tn_named_tensor){PyUnicode_AsUTF8AndSize(name, NULL), tnp_handle(tensor)};
+            list[i++] = (tn_named_tensor){tnp_text(name), tnp_handle(tensor)};
         ready = ready && list[i - 1].name;
     }
     tn_status status = TN_OK;

@@ -79,32 +79,74 @@ static int widen(path *p) {
     return move_to(p, view);
 }
 
-/* Takes the tensor over. */
-static int gather(path *p, PyObject *indices) {
-    if (!indices)
-        return -1;
-    tn_dtype dtype = tn_dtype_of(tnp_handle(indices));
-    int64_t n = dtype == TN_BOOL ? tn_rank(tnp_handle(indices)) : 1;
-    if (dtype <= TN_BF16) {
-        Py_DECREF(indices);
-        return PyErr_Format(PyExc_IndexError, "indices are of integers or bool, not of %s",
-                            tn_dtype_name(dtype)),
-               -1;
+/* ---- items of a key ---------------------------------------------------------------------- */
+
+/* A new reference to what stands for an item: None, Ellipsis, a slice, an int, a tensor of i32 or i64 with dimensions,
+ * or a mask. What it is must be known before anything is counted. */
+static PyObject *resolve(PyObject *item, PyObject *self) {
+    if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) ||
+        (PyLong_Check(item) && !PyBool_Check(item)))
+        return Py_NewRef(item);
+    bool is_array = PyBool_Check(item) || PyList_Check(item) || PyTuple_Check(item) ||
+                    PyObject_CheckBuffer(item) || Py_IS_TYPE(item, &PyRange_Type);
+    if (!tnp_is_tensor(item) && !is_array) {
+        if (PyIndex_Check(item))
+            return PyNumber_Index(item);
+        return PyErr_Format(
+            PyExc_TypeError,
+            "an index is an integer, a slice, None, ..., a tensor or list of integers, or "
+            "a mask, not %R",
+            (PyObject *)Py_TYPE(item));
     }
-    if (dtype == TN_BOOL && n == 0) { /* a dimension that is there or is not */
+    PyObject *t = tnp_is_tensor(item)
+                      ? Py_NewRef(item)
+                      : tnp_tensor_from(item, TN_DTYPE_NONE, tn_device_of(tnp_handle(self)));
+    if (!t)
+        return NULL;
+    tn_dtype dtype = tn_dtype_of(tnp_handle(t));
+    PyObject *made = NULL;
+    if (dtype == TN_BOOL || ((dtype == TN_I64 || dtype == TN_I32) && tn_rank(tnp_handle(t)) > 0))
+        return t;
+    bool is_nothing = !tnp_is_tensor(item) && tn_numel(tnp_handle(t)) == 0; /* [] */
+    if (dtype <= TN_BF16 && !is_nothing) {
+        PyErr_Format(PyExc_IndexError, "indices are of integers or bool, not of %s",
+                     tn_dtype_name(dtype));
+    } else if (tn_rank(tnp_handle(t)) == 0) {
+        made = tnp_item(t, NULL);
+    } else {
+        PyObject *wide = tnp_dtype_object(TN_I64);
+        made = wide ? TNP_CALL(to, t, wide) : NULL;
+        Py_XDECREF(wide);
+    }
+    Py_DECREF(t);
+    return made;
+}
+
+/* Dimensions that it is about. */
+static int64_t width(PyObject *item) {
+    if (item == Py_None || item == Py_Ellipsis)
+        return 0;
+    bool is_mask = tnp_is_tensor(item) && tn_dtype_of(tnp_handle(item)) == TN_BOOL;
+    return is_mask ? tn_rank(tnp_handle(item)) : 1;
+}
+
+static int gather(path *p, PyObject *indices) {
+    int64_t n = width(indices);
+    PyObject *taken = Py_NewRef(indices);
+    if (n == 0) { /* a dimension that is there or is not */
         if (widen(p) < 0)
-            return Py_DECREF(indices), -1;
+            return Py_DECREF(taken), -1;
         p->dim--;
         PyObject *zero = PyLong_FromLong(0);
-        PyObject *one = zero ? TNP_CALL(unsqueeze, indices, zero) : NULL;
+        PyObject *one = zero ? TNP_CALL(unsqueeze, taken, zero) : NULL;
         Py_XDECREF(zero);
-        Py_DECREF(indices);
+        Py_DECREF(taken);
         if (!one)
             return -1;
-        indices = one;
+        taken = one;
         n = 1;
     }
-    p->gathers[p->dim] = indices;
+    p->gathers[p->dim] = taken;
     p->gathers_any = true;
     p->dim += n;
     return 0;
@@ -115,80 +157,60 @@ static int follow_one(path *p, PyObject *item) {
         return widen(p);
     if (PySlice_Check(item))
         return cut(p, item);
-    if (PyBool_Check(item))
-        return gather(p, tnp_tensor_from(item, TN_BOOL, tn_device_of(tnp_handle(p->at))));
-    if (tnp_is_tensor(item)) {
-        if (tn_rank(tnp_handle(item)) == 0 && tn_dtype_of(tnp_handle(item)) != TN_BOOL &&
-            !p->gathers_any) {
-            PyObject *number = PyNumber_Index(item);
-            int64_t i = number ? PyLong_AsLongLong(number) : -1;
-            Py_XDECREF(number);
-            return i == -1 && PyErr_Occurred() ? -1 : select_one(p, i);
-        }
-        return gather(p, Py_NewRef(item));
+    if (tnp_is_tensor(item))
+        return gather(p, item);
+    int64_t i = PyLong_AsLongLong(item);
+    if (i == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return PyErr_Format(PyExc_IndexError, "index %R is outside of any dimension", item), -1;
     }
-    if (PyLong_Check(item) || (PyIndex_Check(item) && !PyObject_CheckBuffer(item))) {
-        PyObject *number = PyNumber_Index(item);
-        int64_t i = number ? PyLong_AsLongLong(number) : -1;
-        Py_XDECREF(number);
-        return i == -1 && PyErr_Occurred() ? -1 : select_one(p, i);
-    }
-    if (PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item)) {
-        bool is_empty = PyList_Check(item) && PyList_Size(item) == 0;
-        return gather(p, tnp_tensor_from(item, is_empty ? TN_I64 : TN_DTYPE_NONE,
-                                         tn_device_of(tnp_handle(p->at))));
-    }
-    return PyErr_Format(PyExc_TypeError,
-                        "an index is an integer, a slice, None, ..., a tensor or list of integers, "
-                        "or a mask, "
-                        "not %R",
-                        (PyObject *)Py_TYPE(item)),
-           -1;
+    return select_one(p, i);
 }
 
-/* Dimensions that an item of a key is about. */
-static int64_t width(PyObject *item) {
-    if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item))
-        return 0;
-    if (tnp_is_tensor(item) && tn_dtype_of(tnp_handle(item)) == TN_BOOL)
-        return tn_rank(tnp_handle(item));
-    if (PyList_Check(item) && PyList_Size(item) > 0) { /* of bools: a mask */
-        PyObject *first = PyList_GetItem(item, 0);
-        int64_t n = 1;
-        while (PyList_Check(first) && PyList_Size(first) > 0) {
-            first = PyList_GetItem(first, 0);
-            n++;
-        }
-        return PyBool_Check(first) ? n : 1;
+/* The key's items, each resolved. */
+static PyObject *resolve_all(PyObject *key, PyObject *self) {
+    PyObject *all = PyTuple_Check(key) ? PySequence_Tuple(key) : PyTuple_Pack(1, key);
+    Py_ssize_t n = all ? PyTuple_Size(all) : 0;
+    PyObject *made = all ? PyTuple_New(n) : NULL;
+    for (Py_ssize_t i = 0; made && i < n; i++) {
+        PyObject *one = resolve(PyTuple_GetItem(all, i), self);
+        if (!one)
+            Py_CLEAR(made);
+        else
+            PyTuple_SetItem(made, i, one);
     }
-    return 1;
+    Py_XDECREF(all);
+    return made;
 }
 
 static int follow(path *p, PyObject *self, PyObject *key) {
     p->at = Py_NewRef(self);
-    bool is_tuple = PyTuple_Check(key);
-    Py_ssize_t n = is_tuple ? PyTuple_Size(key) : 1;
+    PyObject *items = resolve_all(key, self);
+    if (!items)
+        return -1;
+    Py_ssize_t n = PyTuple_Size(items);
     int64_t needed = 0, rank = tn_rank(tnp_handle(self));
-    bool open = false;
+    int n_open = 0, done = -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = is_tuple ? PyTuple_GetItem(key, i) : key;
-        needed += width(item);
-        if (item == Py_Ellipsis && open)
-            return PyErr_SetString(PyExc_IndexError, "a key has one ... at most"), -1;
-        open = open || item == Py_Ellipsis;
+        needed += width(PyTuple_GetItem(items, i));
+        n_open += PyTuple_GetItem(items, i) == Py_Ellipsis;
     }
-    if (needed > rank)
-        return PyErr_Format(PyExc_IndexError, "%lld indices for a tensor of %lld dimensions",
-                            (long long)needed, (long long)rank),
-               -1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = is_tuple ? PyTuple_GetItem(key, i) : key;
+    if (n_open > 1)
+        PyErr_SetString(PyExc_IndexError, "a key has one ... at most");
+    else if (needed > rank)
+        PyErr_Format(PyExc_IndexError, "%lld indices for a tensor of %lld dimensions",
+                     (long long)needed, (long long)rank);
+    else
+        done = 0;
+    for (Py_ssize_t i = 0; done == 0 && i < n; i++) {
+        PyObject *item = PyTuple_GetItem(items, i);
         if (item == Py_Ellipsis)
             p->dim += rank - needed;
-        else if (follow_one(p, item) < 0)
-            return -1;
+        else
+            done = follow_one(p, item);
     }
-    return 0;
+    Py_DECREF(items);
+    return done;
 }
 
 /* `what`, with the dimensions that run backwards turned. A new reference. */
@@ -274,9 +296,10 @@ int tnp_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
     PyObject *done = NULL;
     if (follow(&p, self, key) == 0) {
         tn_cell number;
-        bool is_number = !tnp_is_tensor(value) && tnp_scalar_from(value, &number) == 1;
-        PyErr_Clear();
-        PyObject *given = is_number && !p.gathers_any ? NULL : value_like(value, self);
+        int found = tnp_is_tensor(value) ? 0 : tnp_scalar_from(value, &number);
+        bool is_number = found == 1;
+        PyObject *given =
+            found < 0 || (is_number && !p.gathers_any) ? NULL : value_like(value, self);
         if (is_number && !p.gathers_any) {
             done = TNP_CALL(fill_, p.at, value);
         } else if (given && !p.gathers_any) {
@@ -294,21 +317,20 @@ int tnp_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
             if (turned != given)
                 Py_XDECREF(turned);
         } else if (given) {
-            PyObject *list = gathers(&p), *same = NULL;
-            if (list && p.turns_any) { /* a copy is written, and put back */
+            PyObject *list = gathers(&p), *want = tnp_dtype_object(tn_dtype_of(tnp_handle(self)));
+            PyObject *same = list && want ? TNP_CALL(to, given, want) : NULL;
+            if (same && p.turns_any) { /* a copy is written, and put back */
                 PyObject *turned = turn(&p, p.at),
-                         *put = turned ? TNP_CALL(index_put_, turned, list, given) : NULL;
+                         *put = turned ? TNP_CALL(index_put_, turned, list, same) : NULL;
                 PyObject *back = put ? turn(&p, put) : NULL;
                 done = back ? TNP_CALL(copy_, p.at, back) : NULL;
                 Py_XDECREF(turned);
                 Py_XDECREF(put);
                 Py_XDECREF(back);
-            } else if (list) {
-                PyObject *want = tnp_dtype_object(tn_dtype_of(tnp_handle(self)));
-                same = want ? TNP_CALL(to, given, want) : NULL;
-                done = same ? TNP_CALL(index_put_, p.at, list, same) : NULL;
-                Py_XDECREF(want);
+            } else if (same) {
+                done = TNP_CALL(index_put_, p.at, list, same);
             }
+            Py_XDECREF(want);
             Py_XDECREF(same);
             Py_XDECREF(list);
         }

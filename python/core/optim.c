@@ -197,44 +197,59 @@ static PyObject *state_dict(PyObject *self, PyObject *ignored) {
     return made;
 }
 
+/* The state of parameter i. Nothing here runs Python, which could change what is read. */
+static int load_one(PyObject *self, uint64_t i, PyObject *given) {
+    PyObject *steps = PyDict_Check(given) ? PyDict_GetItemString(given, "step") : NULL;
+    if (!steps || !PyLong_Check(steps))
+        return PyErr_Format(PyExc_ValueError, "the state of parameter %llu has no whole 'step'",
+                            (unsigned long long)i),
+               -1;
+    long long count = PyLong_AsLongLong(steps);
+    if (count == -1 && PyErr_Occurred())
+        return -1;
+    for (uint64_t k = 0; k < tn_optimizer_n_states(of(self)); k++) {
+        const char *name = tn_optimizer_state_name(of(self), k);
+        PyObject *state = PyDict_GetItemString(given, name);
+        if (!state || (state != Py_None && !tnp_is_tensor(state)))
+            return PyErr_Format(PyExc_ValueError, "the state of parameter %llu has no '%s'",
+                                (unsigned long long)i, name),
+                   -1;
+        Py_INCREF(state);
+        PyObject *copy = state == Py_None ? Py_NewRef(state) : TNP_CALL(clone, state);
+        Py_DECREF(state);
+        if (!copy)
+            return -1;
+        tn_status status =
+            tn_optimizer_set_state(of(self), i, name, copy == Py_None ? NULL : tnp_handle(copy));
+        Py_DECREF(copy);
+        if (status != TN_OK)
+            return tnp_raise(), -1;
+    }
+    return tn_optimizer_set_steps(of(self), i, count) == TN_OK ? 0 : (tnp_raise(), -1);
+}
+
 static PyObject *load_state_dict(PyObject *self, PyObject *given) {
-    PyObject *all = PyDict_Check(given) ? PyDict_GetItemString(given, "state") : NULL;
-    PyObject *lr = all ? PyDict_GetItemString(given, "lr") : NULL;
     Py_ssize_t n = PyTuple_Size(((optimizer_object *)self)->params);
-    if (!all || !lr || !PyList_Check(all) || PyList_Size(all) != n)
+    PyObject *list = PyDict_Check(given) ? PyDict_GetItemString(given, "state") : NULL;
+    PyObject *lr = PyDict_Check(given) ? PyDict_GetItemString(given, "lr") : NULL;
+    bool fits = list && PyList_Check(list) && PyList_Size(list) == n && lr &&
+                (PyFloat_Check(lr) || PyLong_Check(lr));
+    if (!fits)
         return PyErr_Format(PyExc_ValueError,
                             "this is not the state_dict of an optimizer of %zd parameters", n);
-    if (set_lr(self, lr, NULL) < 0)
-        return NULL;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *one = PyList_GetItem(all, i),
-                 *steps = PyDict_Check(one) ? PyDict_GetItemString(one, "step") : NULL;
-        if (!steps)
-            return PyErr_Format(PyExc_ValueError, "the state of parameter %zd has no 'step'", i);
-        for (uint64_t k = 0; k < tn_optimizer_n_states(of(self)); k++) {
-            const char *name = tn_optimizer_state_name(of(self), k);
-            PyObject *state = PyDict_GetItemString(one, name);
-            if (!state || (state != Py_None && !tnp_is_tensor(state)))
-                return PyErr_Format(PyExc_ValueError, "the state of parameter %zd has no '%s'", i,
-                                    name);
-            PyObject *copy = state == Py_None ? Py_NewRef(state) : TNP_CALL(clone, state);
-            tn_status status =
-                !copy ? TN_OK
-                      : tn_optimizer_set_state(of(self), (uint64_t)i, name,
-                                               copy == Py_None ? NULL : tnp_handle(copy));
-            bool failed = !copy;
-            Py_XDECREF(copy);
-            if (failed)
-                return NULL;
-            if (status != TN_OK)
-                return tnp_raise();
-        }
-        long long count = PyLong_AsLongLong(steps);
-        if (count == -1 && PyErr_Occurred())
-            return NULL;
-        if (tn_optimizer_set_steps(of(self), (uint64_t)i, count) != TN_OK)
-            return tnp_raise();
+    Py_INCREF(lr);
+    PyObject *all = PyList_AsTuple(list);
+    bool done = all && set_lr(self, lr, NULL) == 0;
+    for (Py_ssize_t i = 0; done && i < n; i++) {
+        PyObject *one = PyTuple_GetItem(all, i);
+        PyObject *copy = PyDict_Check(one) ? PyDict_Copy(one) : Py_NewRef(one);
+        done = copy && load_one(self, (uint64_t)i, copy) == 0;
+        Py_XDECREF(copy);
     }
+    Py_DECREF(lr);
+    Py_XDECREF(all);
+    if (!done)
+        return NULL;
     Py_RETURN_NONE;
 }
 

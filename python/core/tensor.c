@@ -38,7 +38,8 @@ static void end(PyObject *self) {
 /* Tensor(other): another object for the same tensor, of the subclass that is made (nn.Parameter). */
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *named) {
     PyObject *other;
-    if (!PyArg_ParseTuple(args, "O:Tensor", &other))
+    static char *keywords[] = {"other", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O:Tensor", keywords, &other))
         return NULL;
     if (!tnp_is_tensor(other))
         return PyErr_Format(PyExc_TypeError,
@@ -171,14 +172,15 @@ static PyMethodDef methods[] = {
 
 /* ---- Python's operators ------------------------------------------------------------------ */
 
-/* Arithmetic with what is neither tensor nor number is left to the other side. */
-static bool takes_part(PyObject *object) {
+/* A new reference to a tensor or number, or a tensor made of an array, like `tensor`'s place; NULL without an
+ * exception: arithmetic with it is left to the other side. */
+static PyObject *operand(PyObject *object, PyObject *tensor) {
     if (tnp_is_tensor(object) || PyLong_Check(object) || PyFloat_Check(object))
-        return true;
+        return Py_NewRef(object);
+    if (PyObject_CheckBuffer(object) && PyObject_HasAttrString(object, "__array__"))
+        return tnp_tensor_from(object, TN_DTYPE_NONE, tn_device_of(tnp_handle(tensor)));
     tn_cell ignored;
-    bool is_number = tnp_scalar_from(object, &ignored) == 1;
-    PyErr_Clear();
-    return is_number;
+    return tnp_scalar_from(object, &ignored) == 1 ? Py_NewRef(object) : NULL;
 }
 
 /* A number as a tensor of its own kind, for operators that take tensors alone on the left. */
@@ -202,15 +204,25 @@ static PyObject *like_number(PyObject *number, PyObject *tensor) {
     return made;
 }
 
+static PyObject *not_implemented(void) {
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
+}
+
 /* op(a, b), of which one is a tensor. */
 static PyObject *binary(int op, PyObject *a, PyObject *b) {
-    if (!takes_part(a) || !takes_part(b))
-        Py_RETURN_NOTIMPLEMENTED;
-    if (tnp_is_tensor(a))
-        return tnp_call(tnp_packets[op], (PyObject *const[]){a, b}, 2, NULL);
-    PyObject *left = like_number(a, b);
-    PyObject *made = left ? tnp_call(tnp_packets[op], (PyObject *const[]){left, b}, 2, NULL) : NULL;
+    PyObject *tensor = tnp_is_tensor(a) ? a : b, *left = operand(a, tensor);
+    PyObject *right = left ? operand(b, tensor) : NULL, *made = NULL;
+    if (right && !tnp_is_tensor(left)) {
+        PyObject *number = left;
+        left = like_number(number, tensor);
+        Py_DECREF(number);
+    }
+    if (!right)
+        made = not_implemented();
+    else if (left)
+        made = TNP_CALL_AT(op, left, right);
     Py_XDECREF(left);
+    Py_XDECREF(right);
     return made;
 }
 
@@ -248,11 +260,16 @@ static PyObject *nb_matmul(PyObject *a, PyObject *b) {
     return TNP_CALL(matmul, a, b);
 }
 
+/* op(a, b) of a tensor a, which op may write. */
+static PyObject *of_tensor(int op, PyObject *a, PyObject *b) {
+    PyObject *right = operand(b, a), *made = right ? TNP_CALL_AT(op, a, right) : not_implemented();
+    Py_XDECREF(right);
+    return made;
+}
+
 #define IN_PLACE(name) \
     static PyObject *nb_inplace_##name(PyObject *a, PyObject *b) { \
-        if (!takes_part(b)) \
-            Py_RETURN_NOTIMPLEMENTED; \
-        return TNP_CALL(name##_, a, b); \
+        return of_tensor(TNP_##name##_, a, b); \
     }
 IN_PLACE(add)
 IN_PLACE(sub)
@@ -264,9 +281,23 @@ IN_PLACE(bitwise_and)
 IN_PLACE(bitwise_or)
 IN_PLACE(bitwise_xor)
 static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus) {
-    if (modulus != Py_None || !takes_part(b))
-        Py_RETURN_NOTIMPLEMENTED;
-    return TNP_CALL(pow_, a, b);
+    return modulus == Py_None ? of_tensor(TNP_pow_, a, b) : not_implemented();
+}
+
+/* Shifts have no form that writes. */
+static PyObject *shift_in_place(int op, PyObject *a, PyObject *b) {
+    PyObject *shifted = of_tensor(op, a, b), *made = shifted;
+    if (shifted && shifted != Py_NotImplemented) {
+        made = TNP_CALL(copy_, a, shifted);
+        Py_DECREF(shifted);
+    }
+    return made;
+}
+static PyObject *nb_inplace_lshift(PyObject *a, PyObject *b) {
+    return shift_in_place(TNP_bitwise_left_shift, a, b);
+}
+static PyObject *nb_inplace_rshift(PyObject *a, PyObject *b) {
+    return shift_in_place(TNP_bitwise_right_shift, a, b);
 }
 
 static PyObject *nb_negative(PyObject *a) {
@@ -285,9 +316,7 @@ static PyObject *nb_invert(PyObject *a) {
 static PyObject *compare(PyObject *a, PyObject *b, int how) {
     static const int ops[] = {[Py_LT] = TNP_lt, [Py_LE] = TNP_le, [Py_EQ] = TNP_eq,
                               [Py_NE] = TNP_ne, [Py_GT] = TNP_gt, [Py_GE] = TNP_ge};
-    if (!takes_part(b))
-        Py_RETURN_NOTIMPLEMENTED;
-    return TNP_CALL_AT(ops[how], a, b);
+    return of_tensor(ops[how], a, b);
 }
 
 /* By identity: equal tensors are not one key of a dict. */
@@ -404,6 +433,8 @@ static PyType_Slot slots[] = {
     {Py_nb_inplace_power, nb_inplace_power},
     {Py_nb_inplace_and, nb_inplace_bitwise_and},
     {Py_nb_inplace_or, nb_inplace_bitwise_or},
+    {Py_nb_inplace_lshift, nb_inplace_lshift},
+    {Py_nb_inplace_rshift, nb_inplace_rshift},
     {Py_nb_inplace_xor, nb_inplace_bitwise_xor},
     {Py_nb_negative, nb_negative},
     {Py_nb_positive, nb_positive},

@@ -12,6 +12,9 @@ them. TENON_DEVICE names the device that tensors are made on when they are not t
 
 from . import _plugins  # noqa: F401  (before the library looks for plugins)
 from . import _core
+
+if not _core._in_main_interpreter():
+    raise ImportError("tenon works in the main interpreter alone")
 from ._core import *  # noqa: F403
 from ._core import Tensor, bool, dtype  # noqa: F401
 from ._core import _set_anomaly_mode, _set_autocast, _set_grad_enabled, _set_inference_mode

@@ -34,7 +34,9 @@ def _numpy(self):
 def _array(self, dtype=None, copy=None):
     import numpy
 
-    made = _numpy(self.detach())
+    if self.requires_grad:
+        raise RuntimeError("the tensor requires a gradient, whose history would not see what is written: use detach()")
+    made = _numpy(self)
     if dtype is not None and made.dtype != numpy.dtype(dtype):
         if copy is False:
             raise ValueError("a copy is needed, and copy=False forbids it")
@@ -44,12 +46,16 @@ def _array(self, dtype=None, copy=None):
 
 def _reduce(self):
     """Pickled by its elements, which come back on the same device."""
-    return _rebuild, (self.detach().tobytes(), self.shape, self.dtype, str(self.device), self.requires_grad)
+    return _rebuild, (self.detach().tobytes(), self.shape, self.dtype, str(self.device), self.requires_grad, type(self))
 
 
-def _rebuild(data, shape, dtype, device, requires_grad):
-    made = _core.from_bytes(data, shape, dtype, device)
+def _rebuild(data, shape, dtype, device, requires_grad, kind=Tensor):
+    made = _of_kind(_core.from_bytes(data, shape, dtype, device), kind)
     return made.requires_grad_() if requires_grad else made
+
+
+def _of_kind(tensor, kind):
+    return tensor if kind is Tensor else Tensor.__new__(kind, tensor)
 
 
 def _copy(self):
@@ -59,7 +65,7 @@ def _copy(self):
 def _deep_copy(self, memo):
     if not self.is_leaf:
         raise RuntimeError("only leaves can be copied deeply: detach() the tensor first")
-    made = self.detach().clone().requires_grad_(self.requires_grad)
+    made = _of_kind(self.detach().clone(), type(self)).requires_grad_(self.requires_grad)
     memo[id(self)] = made
     return made
 
@@ -73,7 +79,8 @@ def _format(self, spec):
 
 
 def _contains(self, value):
-    return bool((self == value).any().item())
+    equal = self == value
+    return isinstance(equal, Tensor) and equal.any().item()
 
 
 for name, method in {

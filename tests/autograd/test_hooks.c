@@ -209,19 +209,31 @@ static void backward_may_be_called_in_a_hook(void **state) {
     tn_registration_drop(r);
 }
 
+typedef struct dropped {
+    tn_registration *registration;
+    int destroyed, destroyed_while_it_ran;
+} dropped;
+
 static tn_tensor *drops_itself(tn_tensor *grad, void *user) {
-    tn_registration **r = user;
-    tn_registration_drop(*r);
-    *r = NULL;
+    dropped *d = user;
+    tn_registration_drop(d->registration);
+    d->registration = NULL;
+    d->destroyed_while_it_ran = d->destroyed;
     return grad;
 }
 
+static void count_destroyed(void *user) {
+    ((dropped *)user)->destroyed++;
+}
+
 static void a_hook_may_take_itself_off(void **state) {
-    tn_registration *r;
+    dropped d = {0};
     tn_tensor *x = LEAF(TN_SHAPE(1), 3);
-    r = tn_register_hook(x, drops_itself, &r, NULL);
+    d.registration = tn_register_hook(x, drops_itself, &d, count_destroyed);
     assert_ok(tn_backward(tn_mul(x, x)));
-    assert_null(r);
+    assert_null(d.registration);
+    assert_int_equal(d.destroyed_while_it_ran, 0); /* what it uses stays until it has returned */
+    assert_int_equal(d.destroyed, 1);
     assert_ok(tn_backward(tn_mul(x, x)));
     assert_values(tn_grad(x), 12);
 }

@@ -98,7 +98,7 @@ typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 
 /* Hangs a hook on t (leaf or not); tn_registration_drop takes it off, and is due in the end even
  * when the tensor went before. `destroy` (may be NULL) is called with `user` when the hook goes,
- * with its registration or with the tensor's node. A leaf's hook runs before the gradient is added.
+ * with its registration or with the tensor's node, and no pass of another thread runs it. A leaf's hook runs before the gradient is added.
  */
 TN_API tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook hook, void *user,
                                          void (*destroy)(void *user));

@@ -1,6 +1,5 @@
 """Modules: parameters and buffers by name, training and evaluation."""
 
-from .. import _core
 from .._core import Tensor
 
 
@@ -14,17 +13,6 @@ class Parameter(Tensor):
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
-
-    def __deepcopy__(self, memo):
-        made = memo[id(self)] = Parameter(self.detach().clone(), self.requires_grad)
-        return made
-
-    def __reduce__(self):
-        return _rebuild, (self.detach().tobytes(), self.shape, self.dtype, str(self.device), self.requires_grad)
-
-
-def _rebuild(data, shape, dtype, device, requires_grad):
-    return Parameter(_core.from_bytes(data, shape, dtype, device), requires_grad)
 
 
 class Module:
