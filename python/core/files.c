@@ -25,7 +25,9 @@ static struct {
 static int find_library(void) {
     if (nn.open)
         return 0;
-    void *library = dlopen("libtenon-nn.so.0", RTLD_NOW | RTLD_LOCAL);
+    static void *library; /* open for good */
+    if (!library)
+        library = dlopen("libtenon-nn.so.0", RTLD_NOW | RTLD_LOCAL);
     const char *missing = library ? NULL : dlerror();
 #define FIND(name) \
     if (!missing && !(*(void **)&nn.name = dlsym(library, "tn_safetensors_" #name))) \
