@@ -1,12 +1,15 @@
 /* What goes on at the same time: questions while another thread waits, waits while another thread
  * queues, large transfers on several streams and between devices. */
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/open_devices.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ext/capture.h>
 #include <time.h>
 
 static void sleep_for(double seconds) {
@@ -15,16 +18,32 @@ static void sleep_for(double seconds) {
 
 /* ---- questions while another thread waits ------------------------------------------------ */
 
-enum { WAIT_STREAM, WAIT_EVENT, WAIT_READ, WAIT_FREE, N_WAITS };
-enum { ASK_EVENT, ASK_STREAM, ASK_WAIT, ASK_FILL, ASK_FILL_BEHIND, N_ASKS };
+enum { WAIT_STREAM, WAIT_EVENT, WAIT_READ, WAIT_FREE, WAIT_DESTROY, WAIT_GRAPH, N_WAITS };
+enum {
+    ASK_EVENT,
+    ASK_WAIT,
+    ASK_FILL,
+    ASK_RECORD,
+    ASK_KERNEL,
+    ASK_LAUNCH,
+    ASK_STREAM, /* and what follows: of the stream that works */
+    ASK_FILL_BEHIND,
+    N_ASKS
+};
 
 typedef struct waiter {
     tc_contract *k;
     tc_subject *s;
     tn_stream_impl *stream, *other;
-    tn_event_impl *event;
+    tn_event_impl *event, *another;
     tc_buffer b;
     tn_memory spare; /* nobody uses it; some wait for the whole device before they free */
+    tn_stream_impl *doomed;
+    const tn_ext_capture *ext;     /* NULL: nothing can be captured */
+    tn_graph_impl *graph, *second; /* the first is destroyed */
+    tc_invocation call;
+    tc_placed placed; /* on `other`, where there is such a kernel */
+    bool has_kernel;
     int way;
     tn_status status;
     double back; /* when the wait was over */
@@ -40,6 +59,10 @@ static void *wait_for_it(void *context) {
         w->status = ops->events->synchronize(w->event);
     else if (w->way == WAIT_FREE)
         w->s->memory->dealloc(w->s->device, TN_SPACE_DEVICE, w->spare);
+    else if (w->way == WAIT_DESTROY)
+        ops->streams->destroy(w->doomed);
+    else if (w->way == WAIT_GRAPH)
+        w->ext->destroy(w->graph);
     else
         w->status = w->s->memory->copy_to_host(w->s->device, w->stream, bytes, 0, w->b.memory, 0,
                                                sizeof bytes);
@@ -53,24 +76,55 @@ static bool ask(waiter *w, int what) {
     tn_status status = what == ASK_EVENT    ? ops->events->query(w->event)
                        : what == ASK_STREAM ? ops->streams->query(w->stream)
                        : what == ASK_WAIT   ? ops->events->wait(w->other, w->event)
+                       : what == ASK_RECORD ? ops->events->record(w->another, w->other)
+                       : what == ASK_KERNEL ? tc_call_placed(&w->placed)
+                       : what == ASK_LAUNCH ? w->ext->launch(w->second, w->other)
                                             : w->s->memory->fill(w->s->device, fills, w->b.memory,
                                                                  500, 1, w->b.bytes - 500);
     return status == TN_NOT_READY ||
            tc_must(w->k, TNP_THREADS_CONCURRENT, status, "a call while another thread waits");
 }
 
+/* A graph of one fill; false where the device cannot capture it, and the case goes on without. */
+static bool capture_fill(waiter *w, tn_graph_impl **out) {
+    const tc_subject *s = w->s;
+    *out = NULL;
+    if (!w->ext || w->ext->begin(w->other) != TN_OK)
+        return false;
+    if (s->memory->fill(s->device, w->other, w->b.memory, 500, 1, w->b.bytes - 500) != TN_OK) {
+        w->ext->abandon(w->other);
+        return false;
+    }
+    return w->ext->end(w->other, out) == TN_OK;
+}
+
+/* What the other thread is to wait for, in the queue. */
+static bool begin_wait(tc_contract *k, waiter *w, tc_work *work, double seconds) {
+    const tn_device_ops *ops = w->s->ops;
+    tn_stream_impl *works = w->stream;
+    void *host;
+    w->status = TN_OK;
+    if (w->way == WAIT_FREE &&
+        !tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(w->s, TN_SPACE_DEVICE, 1000, &w->spare, &host),
+                 "alloc"))
+        return false;
+    if (w->way == WAIT_DESTROY &&
+        !tc_must(k, TNP_STREAM_CREATE, ops->streams->create(w->s->device, 0, &w->doomed), "create"))
+        return false;
+    works = w->way == WAIT_DESTROY ? w->doomed : w->stream;
+    return (w->way != WAIT_GRAPH || capture_fill(w, &w->graph)) &&
+           tc_work_hold(k, work, works, seconds) &&
+           (w->way != WAIT_GRAPH ||
+            tc_must(k, TNP_CAPTURE_REPLAYS, w->ext->launch(w->graph, works), "launch")) &&
+           tc_must(k, TNP_EVENT_RECORD, ops->events->record(w->event, works), "record");
+}
+
 /* Does the call take as long as the other thread waits, each time? */
 static bool always_waits(tc_contract *k, waiter *w, tc_work *work, int what) {
     for (int i = 0; i < 4; i++) {
         pthread_t thread;
-        void *host;
-        w->status = TN_OK;
-        if (!tc_stream_sync(k, w->other) ||
-            (w->way == WAIT_FREE &&
-             !tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(w->s, TN_SPACE_DEVICE, 1000, &w->spare, &host),
-                      "alloc")) ||
-            !tc_work_hold(k, work, w->stream, 0.04 * (1 << i)) ||
-            !tc_must(k, TNP_EVENT_RECORD, w->s->ops->events->record(w->event, w->stream), "record"))
+        if (!tc_stream_sync(k, w->other) || !tc_stream_sync(k, w->stream) ||
+            !begin_wait(k, w, work, 0.04 * (1 << i)))
             return false;
         if (pthread_create(&thread, NULL, wait_for_it, w) != 0)
             return TC_CASE_ERROR(k->out, "a thread cannot be started");
@@ -87,26 +141,57 @@ static bool always_waits(tc_contract *k, waiter *w, tc_work *work, int what) {
     return true;
 }
 
-static void questions(tc_contract *k) {
-    static const char *const waits[N_WAITS] = {"synchronize of its stream",
-                                               "synchronize of an event", "a read", "dealloc"};
+/* Is it a question at all here? A stream that is destroyed is asked nothing. */
+static bool is_asked(const waiter *w, int what) {
+    return (w->way != WAIT_GRAPH || w->second) && (what != ASK_LAUNCH || w->second) &&
+           (what != ASK_KERNEL || w->has_kernel) && (w->way != WAIT_DESTROY || what < ASK_STREAM);
+}
+
+/* A graph and a kernel on the idle stream, which were used before. */
+static bool make_more(tc_contract *k, waiter *w) {
+    w->ext = tc_subject_extension(w->s, TN_EXT_CAPTURE);
+    w->has_kernel = tc_lifecycle_call(k, w->s, TC_WORK_SMALL, &w->call) &&
+                    tc_place_call(w->s, w->other, &w->call, &w->placed, k->out) &&
+                    tc_call_placed(&w->placed) == TN_OK;
+    if (capture_fill(w, &w->second))
+        tc_must(k, TNP_CAPTURE_REPLAYS, w->ext->launch(w->second, w->other), "launch");
+    return !tc_failed(k) && tc_stream_sync(k, w->other);
+}
+
+static void ask_all(tc_contract *k, waiter *w, tc_work *work) {
+    static const char *const waits[N_WAITS] = {
+        "synchronize of its stream", "synchronize of an event", "a read", "dealloc",
+        "destroy of a stream",       "destroy of a graph"};
     static const char *const asks[N_ASKS] = {
-        "query of an event", "query of a stream", "wait of a stream for an event",
-        "fill on an idle stream", "fill on the stream that works"};
-    static const tn_requirement broken[N_ASKS] = {TNP_EVENT_QUERY, TNP_STREAM_QUERY, TNP_EVENT_WAIT,
-                                                  TNP_THREADS_CONCURRENT, TNP_THREADS_CONCURRENT};
+        "query of an event",          "wait of a stream for an event",
+        "fill on an idle stream",     "record on an idle stream",
+        "a kernel on an idle stream", "launch of a graph on an idle stream",
+        "query of a stream",          "fill on the stream that works"};
+    static const tn_requirement broken[N_ASKS] = {TNP_EVENT_QUERY,        TNP_EVENT_WAIT,
+                                                  TNP_THREADS_CONCURRENT, TNP_THREADS_CONCURRENT,
+                                                  TNP_THREADS_CONCURRENT, TNP_THREADS_CONCURRENT,
+                                                  TNP_STREAM_QUERY,       TNP_THREADS_CONCURRENT};
+    for (w->way = 0; w->way < N_WAITS; w->way++)
+        for (int what = 0; what < N_ASKS && !tc_failed(k); what++)
+            if (is_asked(w, what) && always_waits(k, w, work, what))
+                TC_BROKEN(k, broken[what], "%s blocks as long as another thread is in %s",
+                          asks[what], waits[w->way]);
+}
+
+static void questions(tc_contract *k) {
     tc_work work;
     waiter w = {.k = k, .s = k->subject};
     if (!tc_has_streams(k) || !tc_work_create(k, w.s, &work) ||
         !tc_stream_create(k, w.s, 0, &w.stream) || !tc_stream_create(k, w.s, 0, &w.other) ||
-        !tc_event_create(k, w.s, 0, &w.event) ||
+        !tc_event_create(k, w.s, 0, &w.event) || !tc_event_create(k, w.s, 0, &w.another) ||
         !tc_buffer_create(k, w.s, TN_SPACE_DEVICE, 1000, &w.b))
         return;
-    for (w.way = 0; w.way < N_WAITS; w.way++)
-        for (int what = 0; what < N_ASKS && !tc_failed(k); what++)
-            if (always_waits(k, &w, &work, what))
-                TC_BROKEN(k, broken[what], "%s blocks as long as another thread is in %s",
-                          asks[what], waits[w.way]);
+    if (make_more(k, &w))
+        ask_all(k, &w, &work);
+    tc_stream_sync(k, w.other);
+    if (w.second)
+        w.ext->destroy(w.second);
+    tc_unplace(&w.placed);
 }
 
 /* ---- answers while another thread waits -------------------------------------------------- */

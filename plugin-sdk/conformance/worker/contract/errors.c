@@ -4,6 +4,7 @@
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -167,6 +168,73 @@ static void elsewhere(tc_contract *k) {
         reported(&n, false);
     }
     tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
+/* A stream that is destroyed takes its error along: one that is made in its place has none. */
+static void forgotten(tc_contract *k) {
+    enum { TIMES = 3 };
+    scene n;
+    tc_placed bad = {0};
+    if (!set_up(k, &n))
+        return;
+    for (int i = 0; i < TIMES && !tc_failed(k) && queue(&n, &n.bad, &bad); i++) {
+        tc_stream_destroy(k, n.stream);
+        n.stream = NULL;
+        if (tc_stream_create(k, n.s, 0, &n.stream))
+            tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, i % 2),
+                    "asking a new stream, after one with an error was destroyed");
+        tc_unplace(&bad);
+        bad = (tc_placed){0};
+    }
+    tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
+/* Two threads that wait for one stream: one of them is told. */
+typedef struct listener {
+    const tc_subject *s;
+    tn_stream_impl *stream;
+    tn_status status;
+} listener;
+
+static void *listen(void *context) {
+    listener *l = context;
+    l->status = l->s->ops->streams->synchronize(l->stream);
+    return NULL;
+}
+
+static void listen_twice(scene *n) {
+    listener all[2] = {{.s = n->s, .stream = n->stream}, {.s = n->s, .stream = n->stream}};
+    pthread_t other;
+    if (pthread_create(&other, NULL, listen, &all[0]) != 0) {
+        TC_CASE_ERROR(n->k->out, "a thread cannot be started");
+        return;
+    }
+    listen(&all[1]);
+    pthread_join(other, NULL);
+    int told = (all[0].status != TN_OK) + (all[1].status != TN_OK);
+    if (told != 1)
+        TC_BROKEN(n->k, TNP_STREAM_ERROR_ONCE,
+                  "of two threads that synchronize a stream at once, %s of its one error",
+                  told ? "both are told" : "neither is told");
+}
+
+static void two_listeners(tc_contract *k) {
+    enum { TIMES = 4 };
+    scene n;
+    tc_work work;
+    tc_placed bad = {0};
+    if (!set_up(k, &n) || !tc_work_create(k, n.s, &work))
+        return;
+    for (int i = 0; i < TIMES && !tc_failed(k) && tc_work_hold(k, &work, n.stream, 0.03) &&
+                    queue(&n, &n.bad, &bad);
+         i++) {
+        listen_twice(&n);
+        tc_unplace(&bad);
+        bad = (tc_placed){0};
+    }
+    tc_stream_sync(k, n.stream);
     tc_unplace(&bad);
 }
 
@@ -402,6 +470,8 @@ const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
     {"error-behind", "", TC_SMOKE, behind},
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
+    {"error-forgotten", "", TC_SMOKE, forgotten},
+    {"error-two-threads", "", TC_SMOKE, two_listeners},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
     {"error-of-each", "", TC_SMOKE, of_each},

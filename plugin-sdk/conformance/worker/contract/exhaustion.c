@@ -1,7 +1,9 @@
 /* Device memory exhaustion, and recovery from it. Allocations are bounded and never touched, as a
  * device whose memory is the host's could take all of the machine's. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/process/state.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@
  * suite's host fills what it hands out, so this costs time and real memory. */
 static const uint64_t HOST_BOUND = UINT64_C(256) << 20;
 static const uint64_t DEVICE_BOUND = UINT64_C(1) << 40;
-enum { MOST = 8192, PARTS = 24, SPARE = 4 << 20 };
+enum { MOST = 8192, PARTS = 24, SPARE = 4 << 20, LEAST = 65536, ROUNDS = 3 };
 
 typedef struct hoard {
     tn_memory memory[MOST];
@@ -40,7 +42,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
             if (!tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY,
                               "alloc when memory runs out"))
                 return;
-            if (size <= 65536)
+            if (size <= LEAST)
                 return;
             size /= 4;
             continue;
@@ -117,6 +119,17 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
         }
 }
 
+/* What `alloc` no longer gives is not free: a driver keeps a little, and others give back now and then. */
+static void check_full(tc_contract *k, const tc_subject *s, uint64_t total, int round,
+                       int *n_wrong) {
+    uint64_t left = tc_free_bytes(s);
+    *n_wrong += left != UINT64_MAX && left > total / 16 + SPARE;
+    if (*n_wrong == round + 1 && round == ROUNDS - 1)
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "alloc has refused even %d bytes, and info says that %llu bytes of %llu are free",
+                  LEAST, (unsigned long long)left, (unsigned long long)total);
+}
+
 static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
     uint64_t total = total_bytes(s);
     uint64_t limit = s->host_memory || !total ? HOST_BOUND : DEVICE_BOUND;
@@ -126,10 +139,13 @@ static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
         block = s->max_allocation;
     if (block < 4096)
         block = 4096;
-    for (int round = 0; round < 3 && !tc_failed(k); round++) {
+    int n_wrong = 0;
+    for (int round = 0; round < ROUNDS && !tc_failed(k); round++) {
         take_all(k, s, block, limit, h);
-        if (!tc_failed(k) && h->full)
+        if (!tc_failed(k) && h->full) {
             live_when_full(k, s);
+            check_full(k, s, total, round, &n_wrong);
+        }
         check_kept(k, s, kept);
         uint64_t bytes = h->bytes;
         give_back(s, h, round % 2 == 1);
@@ -244,7 +260,58 @@ static void exhaustion_huge(tc_contract *k) {
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after too much was asked for, and shutdown");
 }
 
+/* ---- threads ----------------------------------------------------------------------------- */
+
+/* No thread has room for its stack: a stream that would need one is refused, and the caller is as he
+ * was, or it does without. */
+static void refuse_streams(tc_contract *k, tc_subject *s) {
+    tni_process_state before;
+    char changed[512];
+    tni_process_look(&before);
+    for (int i = 0; i < 2 && !tc_failed(k); i++) {
+        static char poison;
+        tn_stream_impl *stream = (tn_stream_impl *)(void *)&poison;
+        tc_host_forget();
+        tn_status status = s->ops->streams->create(s->device, 0, &stream);
+        if (status == TN_OK)
+            s->ops->streams->destroy(stream);
+        else if (tc_must_fail(k, TNP_STREAM_CREATE, status, TN_ERR_OUT_OF_MEMORY,
+                              "create of a stream where no thread can be made") &&
+                 stream && (void *)stream != &poison)
+            TC_BROKEN(k, TNP_STREAM_CREATE,
+                      "create of a stream failed and gave something all the same");
+    }
+    if (tni_process_compare(&before, changed, sizeof changed) != TNI_PROCESS_PARTS)
+        TC_BROKEN(k, TNP_PROCESS_STATE_KEPT, "create of a stream where no thread can be made %s",
+                  changed);
+}
+
+static void exhaustion_threads(tc_contract *k) {
+    tc_subject s;
+    pthread_attr_t usual, huge;
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before threads run out"))
+        return;
+    int64_t blocks = tc_host_blocks();
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, (size_t)1 << 47); /* more than a process has addresses */
+    if (!s.ops->streams)
+        TC_NOT_OFFERED(k, "the device has no streams");
+    else if (pthread_getattr_default_np(&usual) == 0 && pthread_setattr_default_np(&huge) == 0) {
+        refuse_streams(k, &s);
+        pthread_setattr_default_np(&usual);
+        if (tc_host_blocks() > blocks)
+            TC_BROKEN(k, TNP_STREAM_CREATE, "streams that could not be made keep %lld host blocks",
+                      (long long)(tc_host_blocks() - blocks));
+        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_STREAM_CREATE,
+                           "after streams could not be made", NULL);
+    }
+    pthread_attr_destroy(&huge);
+    tc_subject_close(&s);
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after threads had run out, and shutdown");
+}
+
 const tc_contract_row tc_exhaustion_rows[] = {
+    {"exhaustion-threads", "", TC_STANDARD, exhaustion_threads},
     {"exhaustion-device", "", TC_STANDARD, exhaustion_device},
     {"exhaustion-again", "", TC_STANDARD, exhaustion_again},
     {"exhaustion-huge", "", TC_SMOKE, exhaustion_huge},

@@ -90,6 +90,13 @@ static void probe(void *context) {
     tc_lifecycle_probe(p->k, p->s, TC_WORK_WIDE, TNP_FORK_SAFE, "some work", NULL);
 }
 
+/* The child has a life of its own to end: what is gone of its parent's threads is not waited for. */
+static void probe_and_end(void *context) {
+    probe_context *p = context;
+    probe(context);
+    tc_subject_close(p->s);
+}
+
 static void life_fork(tc_contract *k) {
     tc_subject s;
     probe_context context = {k, &s};
@@ -98,6 +105,9 @@ static void life_fork(tc_contract *k) {
     probe(&context);
     if (!tc_failed(k))
         in_child(k, &s, probe, &context, TNP_FORK_SAFE, "in a forked child");
+    if (!tc_failed(k))
+        in_child(k, &s, probe_and_end, &context, TNP_FORK_SAFE,
+                 "in a forked child that closes its devices and shuts down");
     if (!tc_failed(k))
         tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     tc_subject_close(&s);
@@ -230,6 +240,55 @@ static void life_fork_busy(tc_contract *k) {
     }
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after forks and shutdown");
+}
+
+/* ---- forks of two hosts at once ---------------------------------------------------------- */
+
+/* Each host forks for itself, from a thread of its own: one is told of its fork while the other is
+ * between `before` and `after`, and each child is told once. */
+enum { HOSTS = 2, FORKS_EACH = 60 };
+
+static void *fork_on(void *context) {
+    laborer *l = context;
+    for (int i = 0; i < FORKS_EACH && !atomic_load(l->over) && !tc_failed(&l->k); i++)
+        in_child(&l->k, l->s, do_both, l, TNP_FORK_SAFE,
+                 "in a child that was forked while another host forked");
+    if (tc_failed(&l->k))
+        atomic_store(l->over, true);
+    return NULL;
+}
+
+static void fork_at_once(tc_contract *k, tc_subject s[HOSTS]) {
+    static laborer all[HOSTS];
+    atomic_bool over = false;
+    int n = 0;
+    for (int i = 0; i < HOSTS; i++)
+        prepare(&all[i], k, &s[i], &over);
+    for (; n < HOSTS; n++)
+        if (pthread_create(&all[n].thread, NULL, fork_on, &all[n]) != 0)
+            break;
+    for (int i = 0; i < n; i++)
+        pthread_join(all[i].thread, NULL);
+    for (int i = 0; i < HOSTS; i++) {
+        do_both(&all[i]); /* in the parent nobody is held up for ever */
+        if (tc_failed(&all[i].k))
+            tc_verdict_set(k->out, all[i].verdict.status, all[i].verdict.requirement, "%.900s",
+                           all[i].verdict.message);
+        finish(&all[i]);
+    }
+}
+
+static void life_fork_at_once(tc_contract *k) {
+    tc_subject s[HOSTS];
+    tn_host host = *tc_host_table();
+    if (!open_fork_safe(k, &s[0]))
+        return;
+    if (tc_lifecycle_open(k, &s[1], &host, TNP_INIT_TWICE, "beside another host")) {
+        fork_at_once(k, s);
+        tc_subject_close(&s[1]);
+    }
+    tc_subject_close(&s[0]);
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after two hosts forked at once");
 }
 
 /* ---- unloading --------------------------------------------------------------------------- */
@@ -423,6 +482,7 @@ const tc_contract_row tc_fork_rows[] = {
     {"life-fork", "", TC_STANDARD, life_fork},
     {"life-fork-two-hosts", "", TC_STANDARD, life_fork_two_hosts},
     {"life-fork-busy", "", TC_STANDARD, life_fork_busy},
+    {"life-fork-at-once", "", TC_STANDARD, life_fork_at_once},
     {"life-unload", "", TC_STANDARD, life_unload},
     {"life-unload-threads", "", TC_SMOKE, life_unload_threads},
     {"life-exit", "", TC_SMOKE, life_exit},

@@ -302,7 +302,7 @@ static void refuse_peer(tc_scene *n) {
 static void refuses(tc_contract *k) {
     tc_scene n;
     tn_event_impl *event = NULL;
-    tn_graph_impl *none = NULL;
+    tn_graph_impl *none = (tn_graph_impl *)(void *)k; /* it is cleared */
     unsigned char bytes[1000];
     if (!tc_scene_set_up(k, &n) || !tc_event_create(k, n.s, 0, &event) ||
         !tc_scene_capture_fill(&n, &n.b, 0x66, &n.second) ||
@@ -312,6 +312,9 @@ static void refuses(tc_contract *k) {
     const tn_memory_ops *m = n.s->memory;
     const tn_device_ops *ops = n.s->ops;
     refused(&n, n.ext->end(n.stream, &none), "end of a capture that was not begun");
+    if (none)
+        TC_BROKEN(k, TNP_CAPTURE_REFUSES,
+                  "end of a capture that was not begun failed, and *out_graph is not NULL");
     if (tc_scene_begin(&n) && tc_scene_fill(&n, &n.a, 0, TC_SCENE_BYTES, 0x12)) {
         refused(&n, m->copy_from_host(n.s->device, n.stream, n.b.memory, 0, bytes, 0, sizeof bytes),
                 "copy_from_host of memory that is not pinned, on a stream that captures");

@@ -17,8 +17,12 @@ typedef struct trial {
     tc_placed placed;
     tc_invocation call;
     const char *line; /* of the kernel call */
-    tn_graph_impl *graph;
+    tn_graph_impl *graph, *other;
+    bool updated; /* `graph` does what `other` does */
     tc_work work;
+    unsigned char *large;
+    tn_device_impl *peer;
+    tn_memory of_peer;
 } trial;
 
 /* A stage begins where `prepare` left the plugin, `attempt` is the call, `undo` takes a successful
@@ -233,6 +237,106 @@ static void finish_transfer(trial *t) {
             t->s.memory->dealloc(t->s.device, TN_SPACE_DEVICE, t->memory[i]);
 }
 
+/* ---- large transfers --------------------------------------------------------------------- */
+
+/* Of sizes that drivers cut into pieces: one that fails has moved nothing, neither before the piece that
+ * failed nor behind it. */
+enum { LARGE = (3 << 20) + 5, WAS = 0x3c };
+
+static bool prepare_large(trial *t) {
+    void *host;
+    t->large = tc_arena_array(&t->k->arena, LARGE, 1);
+    for (int i = 0; i < 2; i++)
+        if (!t->large ||
+            !tc_must(t->k, TNP_ALLOC_HANDLE,
+                     tc_alloc(&t->s, TN_SPACE_DEVICE, LARGE, &t->memory[i], &host), "alloc"))
+            return false;
+    return true;
+}
+
+static bool arm_large(trial *t) {
+    const tc_subject *s = &t->s;
+    memset(t->large, 0x71, LARGE);
+    for (int i = 0; i < 2; i++)
+        if (!tc_must(t->k, TNP_FILL_VALUE,
+                     s->memory->fill(s->device, s->stream, t->memory[i], 0, WAS + i, LARGE),
+                     "fill"))
+            return false;
+    return tc_must(t->k, TNP_FILL_VALUE, tc_subject_sync(&t->s), "synchronize");
+}
+
+/* The first memory holds `value` all over. */
+static void expect(trial *t, int value, const char *what) {
+    const tc_subject *s = &t->s;
+    if (!tc_must(t->k, TNP_READ_COMPLETE,
+                 s->memory->copy_to_host(s->device, s->stream, t->large, 0, t->memory[0], 0, LARGE),
+                 "read"))
+        return;
+    for (uint64_t i = 0; i < LARGE && !tc_failed(t->k); i++)
+        if (t->large[i] != value)
+            TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                      "%s: byte %llu of %d is 0x%02x, and should be 0x%02x", what,
+                      (unsigned long long)i, LARGE, t->large[i], (unsigned)value);
+}
+
+static tn_status try_large(trial *t) {
+    static const char *const names[] = {"a large write", "a large fill", "a large copy"};
+    const tc_subject *s = &t->s;
+    const tn_memory_ops *m = s->memory;
+    static const int values[] = {WAS, 0x71, 0x22};
+    tn_status status = TN_OK;
+    int done = 0;
+    for (; status == TN_OK && done < 3; done += status == TN_OK)
+        status =
+            done == 0 ? m->copy_from_host(s->device, s->stream, t->memory[0], 0, t->large, 0, LARGE)
+            : done == 1 ? m->fill(s->device, s->stream, t->memory[0], 0, 0x22, LARGE)
+                        : m->copy(s->device, s->stream, t->memory[0], 0, t->memory[1], 0, LARGE);
+    tn_status later = tc_subject_sync(&t->s);
+    if (status != TN_OK && tc_host_failed()) {
+        char what[96];
+        snprintf(what, sizeof what, "after %s failed for want of host memory", names[done]);
+        expect(t, values[done], what);
+    }
+    return status == TN_OK ? later : status;
+}
+
+static void undo_large(trial *t) {
+    expect(t, WAS + 1, "after large transfers");
+}
+
+/* ---- from device to device --------------------------------------------------------------- */
+
+static bool prepare_peer(trial *t) {
+    const tn_memory_ops *m = t->s.memory;
+    tn_allocation a = {.struct_size = sizeof a, .bytes = BYTES, .alignment = t->s.alignment};
+    if (t->s.n_devices < 2 || !TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer ||
+        !prepare_transfer(t) || t->s.ops->open(t->s.self, t->s.index ? 0 : 1, &t->peer) != TN_OK ||
+        m->alloc(t->peer, &a) != TN_OK)
+        return false;
+    t->of_peer = a.memory;
+    return m->copy_peer(t->s.device, t->s.stream, t->memory[0], 0, t->peer, t->of_peer, 0, BYTES) ==
+               TN_OK &&
+           tc_subject_sync(&t->s) == TN_OK;
+}
+
+static tn_status try_peer(trial *t) {
+    const tc_subject *s = &t->s;
+    tn_status status =
+        s->memory->copy_peer(s->device, s->stream, t->memory[0], 0, t->peer, t->of_peer, 0, BYTES);
+    tn_status later = tc_subject_sync(&t->s);
+    return status == TN_OK ? later : status;
+}
+
+static void finish_peer(trial *t) {
+    if (t->of_peer)
+        t->s.memory->dealloc(t->peer, TN_SPACE_DEVICE, t->of_peer);
+    if (t->peer)
+        t->s.ops->close(t->peer);
+    finish_transfer(t);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
 static bool prepare_kernel(trial *t) {
     char why[TC_MESSAGE];
     const tn_kernel *kernel;
@@ -339,6 +443,48 @@ static void finish_launch(trial *t) {
     finish_transfer(t);
 }
 
+/* Another graph, which fills with something else, and the usual one does that once it is updated. */
+static bool prepare_update(trial *t) {
+    const tn_ext_capture *ext = t->s.stream ? capture(t) : NULL;
+    tn_graph_impl *first;
+    if (!ext || !TN_HAS(ext, tn_ext_capture, update) || !ext->update || !prepare_launch(t))
+        return false;
+    first = t->graph;
+    t->graph = NULL;
+    if (ext->begin(t->s.stream) == TN_OK) {
+        if (t->s.memory->fill(t->s.device, t->s.stream, t->memory[0], 0, 5, BYTES) != TN_OK)
+            ext->abandon(t->s.stream);
+        else if (ext->end(t->s.stream, &t->other) != TN_OK)
+            t->other = NULL;
+    }
+    t->graph = first;
+    return t->other != NULL;
+}
+
+/* An update that failed left both graphs what they were. */
+static tn_status try_update(trial *t) {
+    const tn_ext_capture *ext = capture(t);
+    const tc_subject *s = &t->s;
+    unsigned char back[BYTES] = {0};
+    tn_status status = ext->update(t->graph, t->other);
+    if (status == TN_ERR_UNSUPPORTED)
+        return TN_OK;
+    if (ext->launch(t->graph, s->stream) == TN_OK && tc_subject_sync(&t->s) == TN_OK &&
+        s->memory->copy_to_host(s->device, s->stream, back, 0, t->memory[0], 0, BYTES) == TN_OK &&
+        back[BYTES - 1] != (status == TN_OK || t->updated ? 5 : 9))
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                  "after an update %s a launch of the graph filled with %d",
+                  status == TN_OK ? "" : "that failed for want of host memory", back[BYTES - 1]);
+    t->updated = t->updated || status == TN_OK;
+    return status;
+}
+
+static void finish_update(trial *t) {
+    if (t->other)
+        capture(t)->destroy(t->other);
+    finish_launch(t);
+}
+
 static void nothing(trial *t) {
     (void)t;
 }
@@ -357,6 +503,10 @@ static const step stages[] = {
     {"capture", TNP_CAPTURE_REPLAYS, true, prepare_capture, try_capture, nothing, finish_transfer,
      NULL},
     {"launch", TNP_CAPTURE_REPLAYS, true, prepare_launch, try_launch, nothing, finish_launch, NULL},
+    {"update", TNP_CAPTURE_UPDATE, true, prepare_update, try_update, nothing, finish_update, NULL},
+    {"large", TNP_TRANSFER_RANGE, true, prepare_large, try_large, undo_large, finish_transfer,
+     arm_large},
+    {"peer", TNP_COPY_PEER, true, prepare_peer, try_peer, nothing, finish_peer, NULL},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel,
      NULL},
 };
@@ -484,6 +634,9 @@ const tc_contract_row tc_host_memory_rows[] = {
     {"host-memory-fails", "stage=transfer", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=capture", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=launch", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=update", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=large", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=peer", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=kernel", TC_STANDARD, host_memory_fails},
     {0},
 };

@@ -148,6 +148,12 @@ static void call_everything(scene *n) {
     void *host;
     double ns;
     LOST(n, tc_alloc(s, TN_SPACE_DEVICE, 100, &memory, &host), "alloc");
+    if (s->spaces >> TN_SPACE_PINNED & 1)
+        LOST(n, tc_alloc(s, TN_SPACE_PINNED, 100, &memory, &host), "alloc of pinned memory");
+    if (TN_HAS(m, tn_memory_ops, info) && m->info)
+        LOST(n,
+             m->info(s->device, TN_SPACE_DEVICE, &(tn_memory_info){sizeof(tn_memory_info), 0, 0}),
+             "info");
     LOST(n, m->copy_from_host(s->device, n->stream, n->memory, 0, bytes, 0, 64), "copy_from_host");
     LOST(n, m->copy_to_host(s->device, n->stream, bytes, 0, n->memory, 0, 64), "copy_to_host");
     LOST(n, m->copy(s->device, n->stream, n->memory, 0, n->memory, 1000, 64), "copy");
@@ -164,6 +170,10 @@ static void call_everything(scene *n) {
              "copy_from_host of pinned memory");
         LOST(n, m->copy_to_host(s->device, n->stream, n->pinned_host, n->pinned, n->memory, 0, 64),
              "copy_to_host of pinned memory");
+        LOST(n, m->copy_from_host(s->device, n->stream, n->memory, 0, n->pinned_host, n->pinned, 0),
+             "copy_from_host of no bytes of pinned memory");
+        LOST(n, m->copy_to_host(s->device, n->stream, n->pinned_host, n->pinned, n->memory, 0, 0),
+             "copy_to_host of no bytes of pinned memory");
     }
     LOST(n, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
     LOST(n, s->ops->streams->query(n->stream), "query of a stream");
@@ -292,6 +302,7 @@ static void lost_with_launches(tc_contract *k) {
         const tc_subject *s = &n.s;
         const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
         tn_graph_impl *graph = ext ? capture_fill(&n, ext) : NULL;
+        tn_graph_impl *other = graph ? capture_fill(&n, ext) : NULL;
         if (!graph)
             TC_NOT_OFFERED(k, "no captures");
         tn_status status = TN_OK;
@@ -304,7 +315,12 @@ static void lost_with_launches(tc_contract *k) {
             LOST(&n, s->ops->streams->synchronize(n.stream), "synchronize behind launches");
             LOST(&n, s->ops->streams->synchronize(s->stream), "synchronize behind launches");
             LOST(&n, ext->launch(graph, n.stream), "launch");
+            LOST(&n, ext->begin(n.stream), "begin of a capture");
+            if (other && TN_HAS(ext, tn_ext_capture, update) && ext->update)
+                LOST(&n, ext->update(graph, other), "update of a graph");
             ext->destroy(graph);
+            if (other)
+                ext->destroy(other);
         }
     }
     look_after(&n);

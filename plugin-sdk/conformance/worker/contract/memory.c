@@ -171,10 +171,9 @@ static void again(tc_contract *k) {
 }
 
 /* What a caller knows of the struct is all that is written. */
-static void info_short(tc_contract *k) {
+static void info_short(tc_contract *k, int32_t space) {
     tn_memory_info known = {.struct_size = offsetof(tn_memory_info, free_bytes), .free_bytes = 77};
-    if (!tc_must(k, TNP_MEMORY_INFO,
-                 k->subject->memory->info(k->subject->device, TN_SPACE_DEVICE, &known),
+    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, space, &known),
                  "info of a caller that knows total_bytes only"))
         return;
     if (known.free_bytes != 77)
@@ -187,13 +186,13 @@ static void info_short(tc_contract *k) {
 }
 
 /* A caller that knows more than the plugin gets the rest back as it was. */
-static void info_long(tc_contract *k) {
+static void info_long(tc_contract *k, int32_t space) {
     struct {
         tn_memory_info info;
         uint64_t later[4];
     } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
     if (!tc_must(k, TNP_MEMORY_INFO,
-                 k->subject->memory->info(k->subject->device, TN_SPACE_DEVICE, &newer.info),
+                 k->subject->memory->info(k->subject->device, space, &newer.info),
                  "info of a caller that knows more members"))
         return;
     if (newer.info.struct_size != sizeof newer)
@@ -260,22 +259,30 @@ static void info_of_each_space(tc_contract *k) {
 static void info(tc_contract *k) {
     tc_subject *s = k->subject;
     tn_memory_info now[3];
-    bool taken = false, given_back = false;
+    bool taken = false, given_back = false, same_total = false;
     if (!TN_HAS(s->memory, tn_memory_ops, info) || !s->memory->info) {
         TC_NOT_OFFERED(k, "no info");
         return;
     }
-    info_short(k);
-    info_long(k);
+    for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++)
+        if (s->spaces >> space & 1) {
+            info_short(k, space);
+            info_long(k, space);
+        }
     info_of_each_space(k);
-    for (int i = 0; i < 5 && !(taken && given_back); i++) {
+    for (int i = 0; i < 5 && !(taken && given_back && same_total); i++) {
         if (!look(k, now))
             return;
         if (s->host_memory || !now[0].free_bytes)
             return;
         taken |= now[1].free_bytes + SHARE <= now[0].free_bytes;
         given_back |= now[2].free_bytes >= now[0].free_bytes;
+        same_total |= now[1].total_bytes == now[0].total_bytes;
     }
+    if (!same_total)
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info: 8 MiB were allocated, and there are %llu bytes in all after %llu",
+                  (unsigned long long)now[1].total_bytes, (unsigned long long)now[0].total_bytes);
     if (!taken)
         TC_BROKEN(k, TNP_MEMORY_INFO,
                   "info: 8 MiB were allocated, and %llu bytes are free after %llu",

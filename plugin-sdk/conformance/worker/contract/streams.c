@@ -164,6 +164,38 @@ static void priority(tc_contract *k) {
     }
 }
 
+/* Priorities are hints, which change no order: what waits for a stream that is less urgent, or more,
+ * comes behind it, and comes. */
+static void priority_order(tc_contract *k) {
+    static const int32_t priorities[][2] = {{-1000, 1000}, {1000, -1000}, {-1, 0}, {0, 1}};
+    tc_subject *s = k->subject;
+    tc_work work;
+    tc_buffer a, b;
+    tn_event_impl *event;
+    if (!tc_has_streams(k) || !tc_work_create(k, s, &work) || !tc_event_create(k, s, 0, &event) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &a) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b))
+        return;
+    for (size_t i = 0; i < sizeof priorities / sizeof *priorities && !tc_failed(k); i++) {
+        tn_stream_impl *waits, *first;
+        if (!tc_stream_create(k, s, priorities[i][0], &waits) ||
+            !tc_stream_create(k, s, priorities[i][1], &first) ||
+            !tc_work_hold(k, &work, first, 0.02))
+            return;
+        tc_buffer_fill(k, &a, first, 0x41 + (int)i);
+        tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(event, first), "record");
+        tc_must(k, TNP_EVENT_WAIT, s->ops->events->wait(waits, event), "wait");
+        tc_must(k, TNP_TRANSFER_RANGE,
+                s->memory->copy(s->device, waits, b.memory, 0, a.memory, 0, b.bytes), "copy");
+        memcpy(b.model, a.model, b.bytes);
+        if (tc_stream_sync(k, waits))
+            tc_buffer_check(k, &b, s->stream, TNP_EVENT_WAIT,
+                            "what a stream copied behind one of another priority");
+        tc_stream_destroy(k, waits);
+        tc_stream_destroy(k, first);
+    }
+}
+
 /* A read to pinned memory is work like any other: `destroy` finishes it. */
 static void destroy_finishes_pinned(tc_contract *k) {
     tc_subject *s = k->subject;
@@ -193,6 +225,7 @@ const tc_contract_row tc_stream_rows[] = {
     {"stream-destroy-finishes", "first=query", TC_SMOKE, destroy_finishes},
     {"stream-destroy-finishes-pinned", "", TC_SMOKE, destroy_finishes_pinned},
     {"stream-priority", "", TC_SMOKE, priority},
+    {"stream-priority-order", "", TC_SMOKE, priority_order},
     {"stream-query", "", TC_SMOKE, query},
     {"stream-query-at-once", "", TC_SMOKE, query_at_once},
     {"stream-synchronize", "first=nothing", TC_SMOKE, synchronize},

@@ -128,13 +128,30 @@ void tc_subject_close(tc_subject *s) {
     tc_host_end(s->host);
 }
 
+/* What alloc gives is as it was, or cleared, where it fails; what was asked of it is as it was. */
+static void check_refused(const tn_allocation *asked, tn_allocation *now) {
+    if (now->memory == 0)
+        now->memory = asked->memory;
+    if (!now->host)
+        now->host = asked->host;
+    if (memcmp(now, asked, sizeof *now) != 0)
+        tc_host_blame(TNP_ALLOC_OUT_OF_MEMORY,
+                      "alloc of %llu bytes failed, and changed the tn_allocation",
+                      (unsigned long long)asked->bytes);
+}
+
 tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
                    void **out_host) {
     tn_allocation allocation = {.struct_size = sizeof allocation,
                                 .bytes = bytes,
                                 .alignment = s->alignment,
-                                .space = space};
+                                .space = space,
+                                .memory = UINT64_C(0x5a5a5a5a5a5a5a5a),
+                                .host = &allocation};
+    tn_allocation asked = allocation;
     tn_status status = s->memory->alloc(s->device, &allocation);
+    if (status != TN_OK)
+        check_refused(&asked, &allocation);
     if (status == TN_OK && allocation.memory == 0) { /* which nobody may give back */
         tc_host_blame(TNP_ALLOC_HANDLE, "alloc: TN_OK with handle 0, which is no memory");
         status = TN_ERR_INTERNAL;
