@@ -75,6 +75,8 @@ static bool measures(const tc_scene *n) {
 /* Of events, one recorded before the capture and one on a stream that does not capture; and streams
  * and events come and go. */
 static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[2]) {
+    tn_memory pinned;
+    void *host;
     const tn_device_ops *ops = n->s->ops;
     tn_memory_info info = {.struct_size = sizeof info};
     double ns;
@@ -107,6 +109,10 @@ static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[
                        "create of a stream while another captures");
     if (ok)
         ops->streams->destroy(stream);
+    if (ok && (n->s->spaces >> TN_SPACE_PINNED & 1) &&
+        tc_must(k, TNP_CAPTURE_OTHERS, tc_alloc(n->s, TN_SPACE_PINNED, 1000, &pinned, &host),
+                "alloc of pinned memory while a stream captures"))
+        n->s->memory->dealloc(n->s->device, TN_SPACE_PINNED, pinned);
     return ok;
 }
 

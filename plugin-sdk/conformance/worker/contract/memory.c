@@ -35,6 +35,24 @@ static void distinct(tc_contract *k) {
                         "an allocation beside one that was freed");
 }
 
+/* Handles of all spaces are one name space: no two that live are the same. */
+static void one_name_space(tc_contract *k) {
+    enum { EACH = 12 };
+    tc_buffer b[2 * EACH];
+    int n = 0;
+    if (!tc_has_pinned(k))
+        return;
+    for (; n < 2 * EACH; n++)
+        if (!tc_buffer_create(k, k->subject, n % 2 ? TN_SPACE_PINNED : TN_SPACE_DEVICE,
+                              1000 + 100 * (uint64_t)n, &b[n]))
+            return;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (b[i].memory == b[j].memory)
+                TC_BROKEN(k, TNP_ALLOC_HANDLE, "two live allocations, of spaces %d and %d, %s",
+                          (int)b[j].space, (int)b[i].space, "have one handle");
+}
+
 /* More than any table of a driver has room for without a thought, freed in no order. */
 static void many(tc_contract *k) {
     enum { BYTES = 200 };
@@ -183,6 +201,12 @@ static void info_short(tc_contract *k, int32_t space) {
             (unsigned long long)known.struct_size);
     if (known.struct_size != offsetof(tn_memory_info, free_bytes))
         TC_BROKEN(k, TNP_HOST_STRUCT_SIZE, "info changed struct_size");
+    tn_memory_info none = {sizeof none.struct_size, 66, 77};
+    if (tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, space, &none),
+                "info of a caller that knows struct_size only") &&
+        (none.total_bytes != 66 || none.free_bytes != 77))
+        TC_BROKEN(k, TNP_HOST_STRUCT_SIZE,
+                  "info wrote beyond the caller's struct_size of 8; test TN_HAS first");
 }
 
 /* A caller that knows more than the plugin gets the rest back as it was. */
@@ -455,6 +479,7 @@ const tc_contract_row tc_memory_rows[] = {
     {"memory-account", "", TC_SMOKE, account},
     {"memory-distinct", "pinned=0", TC_SMOKE, distinct},
     {"memory-distinct", "pinned=1", TC_SMOKE, distinct},
+    {"memory-handles", "", TC_SMOKE, one_name_space},
     {"memory-many", "n=1100", TC_SMOKE, many},
     {"memory-many", "n=6000", TC_STANDARD, many},
     {"memory-host-pointer", "", TC_SMOKE, host_pointer},

@@ -29,9 +29,10 @@ typedef struct tc_drawn {
 /* For each record; seeded by the case. */
 tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
-/* The cases record-queues and record-arguments. */
+/* The cases record-queues, record-arguments and capture-arguments. */
 void tc_record_queues(tc_contract *k);
 void tc_record_arguments(tc_contract *k);
+void tc_capture_arguments(tc_contract *k);
 
 /* Does the device run it, and the core know it? */
 bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel);

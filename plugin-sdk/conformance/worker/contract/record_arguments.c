@@ -1,4 +1,5 @@
-/* contract/record-arguments: calls that wait in a queue keep their arguments, each its own.
+/* contract/record-arguments and contract/capture-arguments: calls that wait in a queue, or in a graph, keep
+ * their arguments, each its own.
  *
  * Scalars, sizes and strides travel to the device by way of something that a driver has only so much
  * of: rings of constants, slots for descriptors, parameters that are taken to be those of the call
@@ -6,8 +7,10 @@
  * differ in their data and their attributes, of each operator that has such; and of a few also in
  * how their tensors lie, which is the driver's matter and not the operator's. They go to some
  * streams in turn, each of which has room for 512: of one operator there are nearly as many. Of every
- * other operator a thread for each stream queues them, all at the same time. */
-#include "plugin-sdk/conformance/worker/contract/buffers.h"
+ * other operator a thread for each stream queues them, all at the same time.
+ *
+ * Captured, some are one graph, which is launched when others have been called. */
+#include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
@@ -209,6 +212,48 @@ static void queue_all(scene *n, const char *line, bool laid_out, int most, bool 
     tc_arena_finish(&arena);
 }
 
+/* ---- in a graph -------------------------------------------------------------------------- */
+
+/* Of the calls those of the first stream are captured, and the others called when that is over. */
+static bool queue_some(scene *n, bool captured) {
+    for (int i = 0; i < n->n; i++) {
+        queued *q = &n->calls[i];
+        tn_status status;
+        if ((i % STREAMS == 0) != captured)
+            continue;
+        status = tc_call_placed(&q->placed);
+        q->declined = status == TN_ERR_UNSUPPORTED;
+        if (!q->declined && !tc_must(n->k, TNP_CAPTURE_RECORDS, status, q->line))
+            return false;
+    }
+    return true;
+}
+
+static void launch_some(scene *n, const tn_ext_capture *ext, const char *line, bool laid_out) {
+    enum { SOME = 8 * STREAMS };
+    tc_arena arena = {NULL};
+    tn_graph_impl *graph = NULL;
+    make_calls(n, &arena, line, laid_out, SOME);
+    bool ok = !tc_failed(n->k) && settle(n) && tc_capture_begin(n->k, ext, n->streams[0]);
+    if (ok && !queue_some(n, true)) {
+        ext->abandon(n->streams[0]);
+        ok = false;
+    }
+    ok = ok && tc_capture_end(n->k, ext, n->streams[0], &graph) && queue_some(n, false) &&
+         settle(n) && tc_graph_launch(n->k, ext, graph, n->streams[1]);
+    ok = settle(n) && ok;
+    for (int i = 0; i < n->n; i++) {
+        if (ok && !n->calls[i].declined && !tc_failed(n->k))
+            check(n->k, &n->calls[i]);
+        tc_unplace(&n->calls[i].placed);
+    }
+    if (graph)
+        ext->destroy(graph);
+    tc_arena_finish(&arena);
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
 static bool set_up(tc_contract *k, scene *n) {
     *n = (scene){.k = k};
     bool ok = tc_has_streams(k) && tc_work_create(k, k->subject, &n->work) &&
@@ -219,16 +264,21 @@ static bool set_up(tc_contract *k, scene *n) {
     return ok && (n->calls || TC_CASE_ERROR(k->out, "the host has no memory for this case"));
 }
 
+/* One record of each operator: is this the first that lines reach? */
+static bool is_first(const tn_plugin *p, const tc_reached *reached, uint64_t i) {
+    bool seen = !reached[i].lines[0];
+    for (uint64_t j = 0; j < i && !seen; j++)
+        seen = strcmp(p->kernels[i]->op, p->kernels[j]->op) == 0 && reached[j].lines[0];
+    return !seen;
+}
+
 void tc_record_arguments(tc_contract *k) {
     const tn_plugin *p = k->subject->plugin;
     scene n;
     int operators = 0, most = MOST; /* until one has had them */
     tc_reached *reached = set_up(k, &n) ? tc_reach_records(k, TC_SMOKE, NULL) : NULL;
     for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++) {
-        bool seen = false; /* one record of each operator */
-        for (uint64_t j = 0; j < i && !seen; j++)
-            seen = strcmp(p->kernels[i]->op, p->kernels[j]->op) == 0 && reached[j].lines[0];
-        if (seen || !reached[i].lines[0])
+        if (!is_first(p, reached, i))
             continue;
         bool attributes = has_attributes(tc_record_find(p->kernels[i]->op)),
              laid_out = operators < LAID_OUT, at_once = operators++ % 2 == 1;
@@ -238,4 +288,18 @@ void tc_record_arguments(tc_contract *k) {
         if (attributes)
             most = CALLS;
     }
+}
+
+void tc_capture_arguments(tc_contract *k) {
+    const tn_plugin *p = k->subject->plugin;
+    scene n;
+    int operators = 0;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    tc_reached *reached = ext && set_up(k, &n) ? tc_reach_records(k, TC_SMOKE, NULL) : NULL;
+    for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++)
+        if (is_first(p, reached, i)) {
+            bool laid_out = operators++ < LAID_OUT;
+            if (laid_out || has_attributes(tc_record_find(p->kernels[i]->op)))
+                launch_some(&n, ext, reached[i].lines[0], laid_out);
+        }
 }
