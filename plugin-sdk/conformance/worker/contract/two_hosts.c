@@ -1,11 +1,13 @@
 /* Two hosts in one process that use the same object: two programs' worth of Tenon, or Tenon beside a
  * bridge to something else. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <tenon/ext/capture.h>
 #include <tenon/ext/threads.h>
+#include <time.h>
 
 enum { PROBES = 6 };
 
@@ -103,6 +105,52 @@ static void at_once(tenant *a, tenant *b) {
             pthread_join(both[i]->thread, NULL);
 }
 
+static uint64_t time_of(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What others than the caller compute during some calls, in hundredths of what all do: the least of a few
+ * tries, since threads that have no work any more may look for some. */
+static uint64_t share_of_others(tenant *t) {
+    enum { TRIES = 4, WORK_NS = 30000000 };
+    tc_invocation call;
+    tc_placed placed = {0};
+    uint64_t least = 100;
+    if (t->s.stream || !tc_lifecycle_call(&t->k, &t->s, TC_WORK_WIDE, &call) ||
+        !tc_place_call(&t->s, t->s.stream, &call, &placed, t->k.out))
+        return 0; /* queues work on threads of their own */
+    for (int i = 0; i < TRIES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        uint64_t all = time_of(CLOCK_PROCESS_CPUTIME_ID), own = time_of(CLOCK_THREAD_CPUTIME_ID);
+        while (time_of(CLOCK_THREAD_CPUTIME_ID) - own < WORK_NS && tc_call_placed(&placed) == TN_OK)
+            ;
+        own = time_of(CLOCK_THREAD_CPUTIME_ID) - own;
+        all = time_of(CLOCK_PROCESS_CPUTIME_ID) - all;
+        uint64_t share = all > own ? 100 * (all - own) / all : 0;
+        least = share < least ? share : least;
+    }
+    tc_unplace(&placed);
+    return least;
+}
+
+/* One computes on one thread, whatever the other one may use. */
+static void limit_threads(tenant *a, tenant *b, const tn_ext_threads *x, const tn_ext_threads *y) {
+    enum { MUCH = 25 };
+    uint32_t n = x->get_num_threads(a->s.self);
+    tc_must(&a->k, TNP_THREADS_LIMIT, x->set_num_threads(a->s.self, 1), "set_num_threads");
+    tc_must(&b->k, TNP_THREADS_LIMIT, y->set_num_threads(b->s.self, 3), "set_num_threads");
+    uint64_t share = share_of_others(a);
+    if (share > MUCH)
+        TC_BROKEN(
+            &b->k, TNP_INIT_TWICE,
+            "set_num_threads(3) of another self: one that was told to use 1 has others compute "
+            "%llu %% of its calls",
+            (unsigned long long)share);
+    tc_must(&a->k, TNP_THREADS_LIMIT, x->set_num_threads(a->s.self, n), "set_num_threads");
+}
+
 /* What one host sets is its own. */
 static void set_threads(tenant *a, tenant *b) {
     const tn_ext_threads *x = tc_subject_extension(&a->s, TN_EXT_THREADS);
@@ -114,6 +162,8 @@ static void set_threads(tenant *a, tenant *b) {
     if (x->get_num_threads(a->s.self) != n)
         TC_BROKEN(&b->k, TNP_INIT_TWICE,
                   "set_num_threads of one self changed the number of another's threads");
+    else
+        limit_threads(a, b, x, y);
 }
 
 static void two_hosts(tc_contract *k) {
