@@ -89,6 +89,20 @@ static void work(tenant *t, const char *when) {
     use_objects(t);
 }
 
+/* What is refused on a stream that captures is so on that stream alone. */
+static void work_beside_capture(tenant *captures, tenant *works) {
+    const tc_subject *s = &captures->s;
+    const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
+    tn_stream_impl *stream = NULL;
+    if (!ext || !s->ops->streams || s->ops->streams->create(s->device, 0, &stream) != TN_OK)
+        return;
+    if (ext->begin(stream) == TN_OK) {
+        work(works, "while a stream of another host captures");
+        ext->abandon(stream);
+    }
+    s->ops->streams->destroy(stream);
+}
+
 static void *work_on(void *context) {
     tenant *t = context;
     for (int i = 0; i < PROBES && !tc_failed(&t->k); i++)
@@ -183,6 +197,7 @@ static void two_hosts(tc_contract *k) {
             set_threads(&a, &b);
             work(&b, "beside another host");
             work(&a, "after another host had started the plugin, too");
+            work_beside_capture(&a, &b);
             at_once(&a, &b);
             tc_subject_close(&b.s);
             work(&a, "after another host had shut the plugin down");
