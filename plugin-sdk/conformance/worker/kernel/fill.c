@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- special values ---------------------------------------------------------------------- */
@@ -37,6 +38,20 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
     const int64_t whole[] = {0, 1, low < 0 ? -1 : 2, high, low, low + 1, high - 1, 3};
     return (tc_number){tc_is_float(dtype) ? values[k % N_SPECIAL] : 0,
                        tc_is_float(dtype) ? 0 : whole[k % (sizeof whole / sizeof *whole)]};
+}
+
+/* The k-th value of a cell: all special values, and the numbers that kernels have shorter ways for
+ * where all elements meet the same one: squares, roots, quotients by a power of two. */
+static tc_number cell(tn_dtype dtype, uint64_t n_special, uint64_t k) {
+    static const double floats[] = {2, -2, 3, -0.5, 4, 1.5};
+    static const int64_t ints[] = {2, -2, 4, -4, 7, 64};
+    uint64_t n = n_special + sizeof floats / sizeof *floats;
+    k %= n;
+    if (k < n_special)
+        return special(dtype, k);
+    if (tc_is_float(dtype))
+        return (tc_number){(tc_real)floats[k - n_special], 0};
+    return (tc_number){0, tc_int_min(dtype) ? ints[k - n_special] : llabs(ints[k - n_special])};
 }
 
 /* The k-th number that shows how a conversion to `dtype` rounds: ties, and what is next to them, at
@@ -273,7 +288,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
                             (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL);
         if (call->record->pointwise) {
             uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
-            return special(o->dtype, (a == 0   ? (uint64_t)i
+            if (call->scalar == (int32_t)a)
+                return cell(o->dtype, n, call->seed);
+            bool first = a == 0 || (a == 1 && call->scalar == 0);
+            return special(o->dtype, (first    ? (uint64_t)i
                                       : a == 1 ? (uint64_t)i / n
                                                : tc_next(r)) %
                                          n);

@@ -77,6 +77,35 @@ static void vary_attributes(turns *t, const tc_draft *base) {
     }
 }
 
+/* Element `dim` of the list `at` is one more; false where it is no list of so many. */
+static bool raise(const turns *t, tc_draft *d, int at, int32_t dim) {
+    int32_t a = tc_record_arg(t->m->call.record, d->at[at].name);
+    tc_shape s;
+    if (a < 0 || t->m->call.record->args[a].kind == TC_ARG_TENSOR || !tc_draft_shape(d, at, &s) ||
+        dim >= s.rank)
+        return false;
+    s.sizes[dim]++;
+    tc_draft_put_shape(d, at, &s);
+    return true;
+}
+
+/* Each number of a list alone, and of each two lists together: a window that grows and its padding with
+ * it leave all shapes as they were. */
+static void vary_lists(turns *t, const tc_draft *base) {
+    for (int i = 0; i < (int)base->n; i++)
+        for (int32_t dim = 0; dim < TC_MAX_RANK; dim++) {
+            tc_draft one = *base;
+            if (!raise(t, &one, i, dim))
+                break;
+            turn(t, &one);
+            for (int k = i + 1; k < (int)base->n; k++) {
+                tc_draft two = one;
+                if (raise(t, &two, k, dim))
+                    turn(t, &two);
+            }
+        }
+}
+
 /* Each type variable in turn is of every other dtype. */
 static void vary_dtypes(turns *t, const tc_draft *base) {
     const tc_record *record = t->m->call.record;
@@ -154,6 +183,7 @@ static void vary_on_a_shelf(turns *t, const tc_draft *base) {
     t->shelf = &shelf;
     call_once(t, t->first, "where it was");
     vary_attributes(t, base);
+    vary_lists(t, base);
     for (uint32_t a = 0; a < record->n_args; a++) {
         int at =
             record->args[a].kind == TC_ARG_TENSOR ? tc_draft_find(base, record->args[a].name) : -1;
@@ -181,6 +211,7 @@ void tc_same_turns(tc_comparison *m) {
     }
     call_once(&t, t.first, "at first");
     vary_attributes(&t, &base);
+    vary_lists(&t, &base);
     for (uint32_t a = 0; a < record->n_args; a++) {
         int at =
             record->args[a].kind == TC_ARG_TENSOR ? tc_draft_find(&base, record->args[a].name) : -1;

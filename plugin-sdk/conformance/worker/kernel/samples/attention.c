@@ -82,8 +82,13 @@ static const struct sized {
 };
 enum { N_LAID_OUT = 2, N_WAYS = 6 };
 
-/* How attn_mask comes: left out, whole, one for all batches and heads, one row for all queries. */
-enum { NO_MASK, WHOLE, SHARED, ROW, N_MASKS };
+/* How attn_mask comes: left out, whole, one for all batches and heads, one row for all queries; and
+ * behind these expanded along every choice of dimensions, a bit for each. */
+enum { NO_MASK, WHOLE, SHARED, ROW, N_MASKS, EXPANDED = 16 };
+
+static uint32_t expanded_along(int mask) {
+    return mask >= EXPANDED ? (uint32_t)(mask - EXPANDED) : mask == ROW ? 7 : 3;
+}
 
 /* A tensor lies as [B, L, H, N], or in another way of tc_layout. */
 static void tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s, int way) {
@@ -103,7 +108,7 @@ static tc_line call_line(const tc_sampler *m, const struct sized *s, int mask, b
         if (strcmp(name, "attn_mask") == 0 && mask == NO_MASK)
             tc_line_add(&l, "attn_mask=none");
         else if (strcmp(name, "attn_mask") == 0 && mask != WHOLE)
-            tc_line_broadcast(&l, name, 4, TC_SIZES(s->b, s->h, s->l, s->s), mask == ROW ? 7 : 3);
+            tc_line_broadcast(&l, name, 4, TC_SIZES(s->b, s->h, s->l, s->s), expanded_along(mask));
         else if (strcmp(name, "attn_mask") == 0)
             tensor(&l, name, 4, TC_SIZES(s->b, s->h, s->l, s->s), lies);
         else if (strcmp(name, "is_causal") == 0)
@@ -188,6 +193,9 @@ static void list(const tc_sampler *m) {
             if (m->record->n_outs == 2 || strcmp(scales[i], "0") != 0)
                 tc_emit(m, call_line(m, s, NO_MASK, i % 2, scales[i], NULL, 0));
         }
+        /* such as [B, 1, 1, S], of keys that are padding, and one for each head */
+        for (int along = 1; k == 0 && m->set != TC_SMOKE && along < 16; along++)
+            tc_emit(m, call_line(m, s, EXPANDED + along, along % 3 == 0, "0.25", NULL, 0));
         if (k < N_LAID_OUT && m->set != TC_SMOKE)
             list_layouts(m, s);
     }

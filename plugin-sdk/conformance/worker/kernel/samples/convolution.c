@@ -172,6 +172,25 @@ static void list_crossed(const tc_sampler *m) {
     }
 }
 
+/* Groups of one channel and of several, to which one and several of the output belong: what is made
+ * for one channel each must not take the others. Strides, padding and dilation go through all pairs. */
+static void list_groups(const tc_sampler *m) {
+    for (int at = 0; at < 2 * 3 * 3; at++) {
+        int64_t groups = 2 + at % 2, in = 1 + at / 2 % 3, outs = 1 + at / 6;
+        struct geometry g = {2,
+                             groups * in,
+                             8,
+                             9,
+                             groups * outs,
+                             {3, 2 + at % 2},
+                             {1 + at % 3 / 2, 1 + at / 3 % 2},
+                             {at % 3, at / 2 % 2},
+                             {1 + at / 4 % 2, 1 + at % 5 / 4},
+                             groups};
+        tc_emit(m, call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE));
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -185,6 +204,8 @@ static void list(const tc_sampler *m) {
     static const struct geometry split = {5, 8, 20, 21, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, true, NULL, TC_LAYOUT_DENSE));
+    if (m->set != TC_SMOKE)
+        list_groups(m);
     if (tc_has_large(m))
         list_crossed(m);
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)

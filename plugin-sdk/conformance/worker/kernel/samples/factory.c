@@ -34,8 +34,9 @@ static void emit(const tc_sampler *m, const char *attrs, int32_t rank, const int
 }
 
 static void list_fill(const tc_sampler *m) {
-    static const char *const floats[] = {"0",    "1",    "-2.5", "nan", "inf",
-                                         "-inf", "-0.0", "0.1",  "1e-7"};
+    static const char *const floats[] = {
+        "0",    "1",   "-2.5", "nan",   "inf",   "-inf",
+        "-0.0", "0.1", "1e-7", "65519", "65520", "-1e39"}; /* about to be infinite */
     /* The last two are for what has as many bits, which f32 and f64 have not. */
     static const char *const ints[] = {"0", "1", "7", "-3", "123456789", "1234567890123456789"};
     char value[40];

@@ -52,12 +52,14 @@ static void spoil_ignored(tc_operand *self) {
     tc_operand_settle(self);
 }
 
-/* Classes, the last and the first among them; every fourth target is ignored. */
+/* Classes, the last and the first among them; every fourth target is ignored, or all of them are. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (strcmp(call->record->args[a].name, "total_weight") == 0) {
         bool beyond_halves = call->data == TC_DATA_WIDE;
-        o->values[0].i = beyond_halves ? 70001 : tc_integer(r, 2, 1000);
+        o->values[0].i = tc_is_null(call->data) ? 0
+                         : beyond_halves        ? 70001
+                                                : tc_integer(r, 2, 1000);
         return true;
     }
     if (strcmp(call->record->args[a].name, "grad_output") == 0) {
@@ -74,10 +76,11 @@ static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
              *classes = tc_invocation_arg(call, "n_classes");
     int64_t n = self ? self->tensor.shape.sizes[1] : classes->i;
     for (int64_t i = 0; i < o->shape.numel; i++)
-        o->values[i].i = is_ignored(i) ? tc_invocation_arg(call, "ignore_index")->i
-                         : i == 0      ? n - 1
-                         : i == 1      ? 0
-                                       : (int64_t)tc_below(r, (uint64_t)n);
+        o->values[i].i = is_ignored(i) || tc_is_null(call->data)
+                             ? tc_invocation_arg(call, "ignore_index")->i
+                         : i == 0 ? n - 1
+                         : i == 1 ? 0
+                                  : (int64_t)tc_below(r, (uint64_t)n);
     bool apart = !tc_has_zero_stride(&o->shape) && self && !tc_has_zero_stride(&self->tensor.shape);
     if (apart && (call->data == TC_DATA_SPECIAL || call->data == TC_DATA_RANDOM))
         spoil_ignored(&self->tensor);
@@ -161,6 +164,10 @@ static void list(const tc_sampler *m) {
             tc_emit_data(m, &l, backward ? TC_DATA_BIT(TC_DATA_SPECIAL) : 0);
         else
             tc_emit(m, l);
+        tc_line none = call_line(m, &usual[k], NULL, TC_LAYOUT_DENSE);
+        tc_line_add(&none, "data=null drawn=none"); /* the gradient is 0 all over */
+        if (k < 5)
+            tc_emit(m, none);
         if (k < N_LAID_OUT && m->set != TC_SMOKE)
             list_layouts(m, &usual[k]);
     }

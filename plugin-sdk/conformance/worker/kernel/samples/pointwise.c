@@ -212,6 +212,17 @@ static void list_spread(const tc_sampler *m, const char *attrs) {
         }
 }
 
+/* Each special value as a cell, against all of them: NaN, infinities, the divisor -1 and the exponent
+ * 0.5 are looked for once in a call, if at all. Against many a one nothing can be told. */
+static void list_cells(const tc_sampler *m, const char *attrs, const char *name) {
+    enum { N_CELLS = 24 }; /* fill.c has no more */
+    for (int k = 0; k < N_CELLS; k++) {
+        tc_line l = call_line(m, attrs, 1, TC_SIZES(37), -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "scalar=%s data=special drawn=cell seed=%x", name, k);
+        tc_emit(m, l);
+    }
+}
+
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
 static void list_forms(const tc_sampler *m, const char *attrs) {
     static const int64_t sizes[] = {9, 7};
@@ -239,6 +250,8 @@ static void list_forms(const tc_sampler *m, const char *attrs) {
             tc_is_arithmetic(m->record) || m->record->out_types[0] == TN_KERNEL_FIXED(TN_BOOL);
         if (m->record->n_args > 1 && any && m->types[0] != TN_BOOL)
             tc_emit(m, l);
+        if (m->record->n_args > 1 && in != TN_BOOL)
+            list_cells(m, attrs, arg->name);
         /* Long enough for calls of several threads to meet, each with a number of its own. */
         l = call_line(m, attrs, 2, TC_SIZES(300, 201), -1, TC_LAYOUT_DENSE);
         tc_line_add(&l, "scalar=%s", arg->name);
