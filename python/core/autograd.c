@@ -455,6 +455,7 @@ PyMethodDef tnp_autograd_functions[] = {
      "Do results take no part in gradients ever?"},
     {"_set_anomaly_mode", set_anomaly_mode, METH_O, NULL},
     {"_set_autocast", set_autocast, METH_O, NULL},
+    {"_set_array_promotion", tnp_set_array_promotion, METH_O, NULL},
     {"_function_apply", function_apply, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -162,7 +162,8 @@ PyObject *tnp_call_method(const tnp_packet *packet, PyObject *self, PyObject *co
     X(full_like) \
     X(contiguous) \
     X(unbind) \
-    X(scalar_tensor)
+    X(scalar_tensor) \
+    X(zeros)
 enum {
 #define TNP_PACKET_ENUM(name) TNP_##name,
     TNP_PACKETS(TNP_PACKET_ENUM)
@@ -176,6 +177,9 @@ extern const tnp_packet *tnp_packets[TNP_N_PACKETS];
     tnp_call(tnp_packets[position], (PyObject *const[]){__VA_ARGS__}, \
              sizeof((PyObject *const[]){__VA_ARGS__}) / sizeof(PyObject *), NULL)
 #define TNP_CALL(name, ...) TNP_CALL_AT(TNP_##name, __VA_ARGS__)
+
+/* _set_array_promotion(on) -> before: of the calling thread (tensor.c). */
+PyObject *tnp_set_array_promotion(PyObject *module, PyObject *on);
 
 /* ---- the other parts --------------------------------------------------------------------- */
 
@@ -195,6 +199,7 @@ extern PyMethodDef tnp_autograd_methods[], tnp_autograd_functions[];
 extern PyGetSetDef tnp_autograd_properties[];
 extern PyMethodDef tnp_dlpack_methods[], tnp_dlpack_functions[];
 extern PyMethodDef tnp_data_methods[], tnp_data_functions[];
+extern PyMethodDef tnp_dtype_functions[];
 extern PyMethodDef tnp_device_functions[];
 extern PyMethodDef tnp_optim_functions[];
 extern PyMethodDef tnp_file_functions[];

@@ -2,6 +2,8 @@
 #include "python/core/core.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- tenon.device ------------------------------------------------------------------------ */
 
@@ -107,7 +109,17 @@ static PyGetSetDef properties[] = {
     {"product", get_product, NULL, "The product's name, or \"\".", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyObject *has_dtype(PyObject *self, PyObject *object) {
+    tn_dtype dtype;
+    if (tnp_dtype_from(object, &dtype) != 1)
+        return PyErr_Format(PyExc_TypeError, "dtype is a tenon.dtype or its name, not %R", object);
+    return PyBool_FromLong(tn_device_has_dtype(of(self), dtype));
+}
+static PyMethodDef methods[] = {
+    {"has_dtype", has_dtype, METH_O, "has_dtype(dtype): can it store elements of this dtype?"},
+    {"__reduce__", reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 static PyType_Slot slots[] = {
     {Py_tp_new, make},
     {Py_tp_dealloc, end},
@@ -323,6 +335,40 @@ static PyObject *device_count(PyObject *module, PyObject *args) {
         return tnp_raise();
     return PyLong_FromUnsignedLong(n);
 }
+/* Names are collected without Python: the loader's lock is held. */
+typedef struct type_list {
+    char *names; /* each with its end, one behind the other */
+    size_t size;
+    bool is_short; /* of memory */
+} type_list;
+
+static void add_type_name(const tn_plugin_info *info, void *user) {
+    type_list *list = user;
+    if (strcmp(info->state, "ready") != 0)
+        return;
+    size_t n = strlen(info->device_type) + 1;
+    char *more = realloc(list->names, list->size + n);
+    if (!more) {
+        list->is_short = true;
+        return;
+    }
+    memcpy(more + list->size, info->device_type, n);
+    list->names = more;
+    list->size += n;
+}
+static PyObject *device_types(PyObject *module, PyObject *ignored) {
+    type_list list = {.names = NULL};
+    TNP_WITHOUT_GIL(tn_plugin_list(true, add_type_name, &list));
+    PyObject *types = list.is_short ? PyErr_NoMemory() : PyList_New(0);
+    for (size_t at = 0; types && at < list.size; at += strlen(list.names + at) + 1) {
+        PyObject *name = PyUnicode_FromString(list.names + at);
+        if (!name || PyList_Append(types, name) < 0)
+            Py_CLEAR(types);
+        Py_XDECREF(name);
+    }
+    free(list.names);
+    return types;
+}
 static PyObject *synchronize(PyObject *module, PyObject *args) {
     PyObject *name = NULL;
     tn_device device;
@@ -437,6 +483,8 @@ PyMethodDef tnp_device_functions[] = {
      "set_default_device(device): for all threads."},
     {"device_count", device_count, METH_VARARGS,
      "device_count(type): how many there are (\"npu\")."},
+    {"device_types", device_types, METH_NOARGS,
+     "The types of the plugins that work (\"npu\"); each that can be found is loaded."},
     {"synchronize", synchronize, METH_VARARGS,
      "synchronize(device=None): waits for its work, and raises the errors of it."},
     {"current_stream", current_stream, METH_VARARGS, "current_stream(device=None): this thread's."},

@@ -151,6 +151,12 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) 
     Py_DECREF(capsule);
     if (made && device != Py_None) {
         PyObject *moved = TNP_CALL(to, made, device);
+        if (moved && copy == Py_False &&
+            !tn_device_equal(tn_device_of(tnp_handle(moved)), tn_device_of(tnp_handle(made)))) {
+            PyErr_SetString(PyExc_BufferError,
+                            "the array is on another device: a copy would be needed");
+            Py_CLEAR(moved);
+        }
         Py_DECREF(made);
         made = moved;
     }

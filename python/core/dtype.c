@@ -96,6 +96,24 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+static PyObject *promote_types(PyObject *module, PyObject *args) {
+    PyObject *given[2];
+    tn_dtype dtypes[2];
+    if (!PyArg_ParseTuple(args, "OO:promote_types", &given[0], &given[1]))
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (tnp_dtype_from(given[i], &dtypes[i]) != 1)
+            return PyErr_Format(PyExc_TypeError, "dtype is a tenon.dtype or its name, not %R",
+                                given[i]);
+    return tnp_dtype_object(tn_promote(dtypes[0], dtypes[1]));
+}
+
+PyMethodDef tnp_dtype_functions[] = {
+    {"promote_types", promote_types, METH_VARARGS,
+     "promote_types(a, b): the dtype that values of both dtypes promote to."},
+    {NULL, NULL, 0, NULL},
+};
+
 int tnp_dtypes_init(PyObject *module) {
     dtype_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!dtype_type || PyModule_AddObjectRef(module, "dtype", (PyObject *)dtype_type) < 0)

@@ -130,9 +130,41 @@ static int64_t width(PyObject *item) {
     return is_mask ? tn_rank(tnp_handle(item)) : 1;
 }
 
+/* A mask for the dimensions from p->dim on: itself, or, where a size of it is 0, one that takes nothing. A new reference. */
+static PyObject *fitting_mask(path *p, PyObject *mask) {
+    tn_tensor *at = tnp_handle(p->at), *m = tnp_handle(mask);
+    int64_t n = tn_rank(m);
+    bool fits = true;
+    for (int64_t d = 0; d < n; d++) {
+        int64_t has = tn_size(m, d), needed = tn_size(at, p->dim + d);
+        if (has != needed && has != 0)
+            return PyErr_Format(
+                PyExc_IndexError,
+                "the mask's dimension %lld has size %lld, that of the tensor which it is for %lld",
+                (long long)d, (long long)has, (long long)needed);
+        fits = fits && has == needed;
+    }
+    if (fits)
+        return Py_NewRef(mask);
+    PyObject *sizes = PyTuple_New((Py_ssize_t)n), *names = Py_BuildValue("(ss)", "dtype", "device");
+    for (int64_t d = 0; sizes && d < n; d++)
+        PyTuple_SetItem(sizes, (Py_ssize_t)d, PyLong_FromLongLong(tn_size(at, p->dim + d)));
+    PyObject *given[] = {sizes, tnp_dtype_object(TN_BOOL), tnp_device_object(tn_device_of(at))},
+             *made = NULL;
+    if (sizes && names && given[1] && given[2])
+        made = tnp_call(tnp_packets[TNP_zeros], given, 1, names);
+    Py_XDECREF(names);
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(given[i]);
+    return made;
+}
+
 static int gather(path *p, PyObject *indices) {
     int64_t n = width(indices);
-    PyObject *taken = Py_NewRef(indices);
+    bool is_mask = tn_dtype_of(tnp_handle(indices)) == TN_BOOL;
+    PyObject *taken = is_mask ? fitting_mask(p, indices) : Py_NewRef(indices);
+    if (!taken)
+        return -1;
     if (n == 0) { /* a dimension that is there or is not */
         if (widen(p) < 0)
             return Py_DECREF(taken), -1;

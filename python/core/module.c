@@ -9,8 +9,9 @@ static int fill(PyObject *module) {
         tnp_devices_init(module) < 0 || tnp_operators_init(module) < 0 ||
         tnp_tensors_init(module) < 0 || tnp_optim_init(module) < 0)
         return -1;
-    PyMethodDef *const lists[] = {tnp_device_functions, tnp_data_functions,  tnp_autograd_functions,
-                                  tnp_dlpack_functions, tnp_optim_functions, tnp_file_functions};
+    PyMethodDef *const lists[] = {tnp_dtype_functions,    tnp_device_functions, tnp_data_functions,
+                                  tnp_autograd_functions, tnp_dlpack_functions, tnp_optim_functions,
+                                  tnp_file_functions};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (PyModule_AddFunctions(module, lists[i]) < 0)
             return -1;
@@ -27,6 +28,8 @@ static int fill(PyObject *module) {
             return -1;
         Py_DECREF(value);
     }
+    if (PyModule_AddIntConstant(module, "_max_rank", TN_MAX_RANK) < 0)
+        return -1;
     return 0;
 }
 

@@ -114,19 +114,6 @@ static PyObject *numel(PyObject *self, PyObject *ignored) {
 static PyObject *dim(PyObject *self, PyObject *ignored) {
     return get_ndim(self, NULL);
 }
-/* size() is the shape, size(d) one of its sizes. */
-static PyObject *size(PyObject *self, PyObject *args) {
-    PyObject *which = NULL;
-    if (!PyArg_ParseTuple(args, "|O:size", &which))
-        return NULL;
-    if (!which)
-        return get_shape(self, NULL);
-    long long d = PyLong_AsLongLong(which);
-    if (d == -1 && PyErr_Occurred())
-        return NULL;
-    int64_t found = tn_size(tnp_handle(self), d);
-    return found < 0 ? tnp_raise() : PyLong_FromLongLong(found);
-}
 static PyObject *data_ptr(PyObject *self, PyObject *ignored) {
     void *address = tn_data(tnp_handle(self));
     if (!address && tn_error_status() != TN_OK)
@@ -164,7 +151,6 @@ static PyMethodDef methods[] = {
     {"is_contiguous", is_contiguous, METH_NOARGS, "Are its elements row-major, without gaps?"},
     {"numel", numel, METH_NOARGS, "How many elements it has."},
     {"dim", dim, METH_NOARGS, "How many dimensions it has."},
-    {"size", size, METH_VARARGS, "size(dim=None): its shape, or the size of a dimension."},
     {"data_ptr", data_ptr, METH_NOARGS,
      "The address of its first element, where memory has addresses."},
     {NULL, NULL, 0, NULL},
@@ -208,6 +194,40 @@ static PyObject *not_implemented(void) {
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
 }
 
+/* Does a tensor without dimensions count in the promotion of Python's operators as any other does, as the array API
+ * standard has it? Else its dtype gives way, as in PyTorch and in Tenon's own operators. */
+static _Thread_local bool counts_every_tensor;
+
+PyObject *tnp_set_array_promotion(PyObject *module, PyObject *on) {
+    int wanted = PyObject_IsTrue(on);
+    if (wanted < 0)
+        return NULL;
+    bool before = counts_every_tensor;
+    counts_every_tensor = wanted;
+    return PyBool_FromLong(before);
+}
+
+/* Casts both, where one alone has dimensions and that mode is on. */
+static int promote(PyObject **left, PyObject **right) {
+    if (!counts_every_tensor || !tnp_is_tensor(*left) || !tnp_is_tensor(*right))
+        return 0;
+    tn_tensor *a = tnp_handle(*left), *b = tnp_handle(*right);
+    if ((tn_rank(a) == 0) == (tn_rank(b) == 0) || tn_dtype_of(a) == tn_dtype_of(b))
+        return 0;
+    PyObject *want = tnp_dtype_object(tn_promote(tn_dtype_of(a), tn_dtype_of(b)));
+    for (int i = 0; want && i < 2; i++) {
+        PyObject **one = i ? right : left, *cast = TNP_CALL(to, *one, want);
+        if (!cast) {
+            Py_DECREF(want);
+            return -1;
+        }
+        Py_DECREF(*one);
+        *one = cast;
+    }
+    Py_XDECREF(want);
+    return want ? 0 : -1;
+}
+
 /* op(a, b), of which one is a tensor. */
 static PyObject *binary(int op, PyObject *a, PyObject *b) {
     PyObject *tensor = tnp_is_tensor(a) ? a : b, *left = operand(a, tensor);
@@ -219,7 +239,7 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     }
     if (!right)
         made = not_implemented();
-    else if (left)
+    else if (left && promote(&left, &right) == 0)
         made = TNP_CALL_AT(op, left, right);
     Py_XDECREF(left);
     Py_XDECREF(right);
@@ -316,7 +336,14 @@ static PyObject *nb_invert(PyObject *a) {
 static PyObject *compare(PyObject *a, PyObject *b, int how) {
     static const int ops[] = {[Py_LT] = TNP_lt, [Py_LE] = TNP_le, [Py_EQ] = TNP_eq,
                               [Py_NE] = TNP_ne, [Py_GT] = TNP_gt, [Py_GE] = TNP_ge};
-    return of_tensor(ops[how], a, b);
+    PyObject *left = Py_NewRef(a), *right = operand(b, a), *made = NULL;
+    if (!right)
+        made = not_implemented();
+    else if (promote(&left, &right) == 0)
+        made = TNP_CALL_AT(ops[how], left, right);
+    Py_DECREF(left);
+    Py_XDECREF(right);
+    return made;
 }
 
 /* By identity: equal tensors are not one key of a dict. */

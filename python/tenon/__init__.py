@@ -21,7 +21,8 @@ from ._core import _set_anomaly_mode, _set_autocast, _set_grad_enabled, _set_inf
 from . import _tensor  # noqa: F401  (what Tensor has that is written in Python)
 from ._factories import (arange, asarray, as_tensor, empty, eye, from_numpy, full, linspace, ones, rand, randint, randn,  # noqa: F401
                          randperm, zeros)
-from ._modes import autocast, enable_grad, inference_mode, no_grad, set_anomaly_enabled, set_grad_enabled  # noqa: F401
+from ._modes import (array_promotion, autocast, enable_grad, inference_mode, no_grad, set_anomaly_enabled,  # noqa: F401
+                     set_grad_enabled)
 from . import autograd, nn, optim  # noqa: F401
 
 __version__ = _core.version()
@@ -30,3 +31,6 @@ float, double, half, int, long, short = (_core.float32, _core.float64, _core.flo
                                          _core.int16)
 newaxis = None
 inf, nan, pi, e = _core.inf, _core.nan, _core.pi, _core.e
+
+from . import array_api  # noqa: E402, F401  (which has the version)
+from .array_api import __array_namespace_info__  # noqa: E402, F401

@@ -36,11 +36,10 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=Fa
 def asarray(data, *, dtype=None, device=None, copy=None):
     """asarray(data): a tensor of what `data` has, over the same memory where that can be and copy is not True."""
     if isinstance(data, _core.Tensor):
-        moved = data.to(device) if device is not None else data
-        made = moved.to(dtype) if dtype is not None else moved
-        if made is data and copy:
-            return data.clone()
-        if copy is False and (made.data_ptr() != data.data_ptr() if made.numel() else False):
+        if dtype is None and device is None and not copy:
+            return data
+        made = data.to(dtype=dtype, device=device, copy=copy is True)
+        if copy is False and (made.dtype is not data.dtype or made.device != data.device):
             raise ValueError("a copy is needed, and copy=False forbids it")
         return made
     if copy is not True and hasattr(data, "__dlpack__"):

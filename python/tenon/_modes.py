@@ -75,6 +75,21 @@ class set_anomaly_enabled(_Mode):
         _core._set_anomaly_mode(before)
 
 
+class array_promotion(_Mode):
+    """Operators of Python between tensors promote as the array API standard has it in the block: a tensor without dimensions
+    counts as any other. Elsewhere its dtype gives way, as in PyTorch."""
+
+    def __init__(self, on=True):
+        super().__init__()
+        self._on = on
+
+    def _enter(self):
+        return _core._set_array_promotion(self._on)
+
+    def _leave(self, before):
+        _core._set_array_promotion(before)
+
+
 class autocast(_Mode):
     """autocast(dtype): operators compute in bfloat16 or float16 where docs/autocast.md says so."""
 

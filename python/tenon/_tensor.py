@@ -1,7 +1,29 @@
 """What Tensor has that is written in Python."""
 
+import math
+
 from . import _core
 from ._core import Tensor
+
+
+class Size(int):
+    """How many elements there are: x.size, as the array API has it. Called it is the shape, as PyTorch has it."""
+
+    def __new__(cls, shape):
+        self = super().__new__(cls, math.prod(shape))
+        self._shape = shape
+        return self
+
+    def __call__(self, dim=None):
+        """x.size(): the shape; x.size(dim): one of its sizes."""
+        if dim is None:
+            return self._shape
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise ValueError(f"size: dimension {dim} is outside of a tensor of {len(self._shape)} dimensions")
+        return self._shape[dim]
+
+    def __reduce__(self):
+        return int, (int(self),)
 
 
 class Hook:
@@ -44,6 +66,23 @@ def _array(self, dtype=None, copy=None):
     return made.copy() if copy else made
 
 
+def _array_function(self, function, types, args, kwargs):
+    """NumPy's functions, but for ufuncs, take tensors as arrays of their elements, and give arrays."""
+    import numpy
+
+    if not all(issubclass(t, (Tensor, numpy.ndarray)) for t in types) or isinstance(kwargs.get("out"), Tensor):
+        return NotImplemented
+
+    def arrays(given):
+        if isinstance(given, Tensor):
+            return numpy.asarray(given)
+        if isinstance(given, (list, tuple)):
+            return (tuple if isinstance(given, tuple) else list)(map(arrays, given))
+        return given
+
+    return function(*(arrays(a) for a in args), **{name: arrays(value) for name, value in kwargs.items()})
+
+
 def _reduce(self):
     """Pickled by its elements, which come back on the same device."""
     return _rebuild, (self.detach().tobytes(), self.shape, self.dtype, str(self.device), self.requires_grad, type(self))
@@ -56,6 +95,22 @@ def _rebuild(data, shape, dtype, device, requires_grad, kind=Tensor):
 
 def _of_kind(tensor, kind):
     return tensor if kind is Tensor else Tensor.__new__(kind, tensor)
+
+
+def _array_namespace(self, /, *, api_version=None):
+    """__array_namespace__(): tenon.array_api."""
+    from . import array_api
+
+    if api_version not in (None, *array_api.VERSIONS):
+        raise ValueError(f"version {api_version!r} of the array API is not there; there are: {', '.join(array_api.VERSIONS)}")
+    return array_api
+
+
+def _to_device(self, device, /, *, stream=None):
+    """to_device(device): the tensor there; the array API's name of to."""
+    if stream is not None:
+        raise ValueError("to_device: a stream is chosen with tenon.set_current_stream, not by an argument")
+    return self.to(device)
 
 
 def _copy(self):
@@ -84,11 +139,12 @@ def _contains(self, value):
 
 
 for name, method in {
-    "register_hook": _register_hook, "numpy": _numpy, "__array__": _array, "__reduce__": _reduce, "__copy__": _copy,
-    "__deepcopy__": _deep_copy, "__format__": _format, "__contains__": _contains,
+    "register_hook": _register_hook, "numpy": _numpy, "__array__": _array, "__array_function__": _array_function,
+    "__reduce__": _reduce, "__copy__": _copy, "__deepcopy__": _deep_copy, "__format__": _format, "__contains__": _contains,
     "float": _casts(_core.float32), "double": _casts(_core.float64), "half": _casts(_core.float16),
     "bfloat16": _casts(_core.bfloat16), "long": _casts(_core.int64), "int": _casts(_core.int32),
     "bool": _casts(_core.bool), "cpu": lambda self: self.to("cpu:0"),
-    "__array_priority__": 1000,
+    "__array_priority__": 1000, "__array_namespace__": _array_namespace, "to_device": _to_device,
+    "__complex__": lambda self: complex(self.item()), "size": property(lambda self: Size(self.shape), doc=Size.__doc__),
 }.items():
     setattr(Tensor, name, method)

@@ -146,6 +146,19 @@ class Gathering(unittest.TestCase):
         z[::-1] = numbers((4,))
         self.assertEqual(z.tolist(), [3, 2, 1, 0])
 
+    def test_masks_that_do_not_fit(self):
+        x = numbers((2, 3))
+        for sizes in ((3,), (2, 2), (1, 3), (2, 0, 1)):
+            with self.assertRaises(IndexError):
+                x[tenon.ones(sizes, dtype=tenon.bool)]
+        for device in ("cpu:0", "sim:0"):  # of size 0 it takes nothing
+            x = numbers((2, 3), device)
+            for sizes, shape in (((0,), (0, 3)), ((2, 0), (0,)), ((0, 3), (0,))):
+                nothing = tenon.zeros(sizes, dtype=tenon.bool, device=device)
+                self.assertEqual(x[nothing].shape, shape)
+                x[nothing] = -1
+            self.assertEqual(x.tolist(), [[0, 1, 2], [3, 4, 5]])
+
     @unittest.skipIf(numpy is None, "NumPy is not here")
     def test_as_numpy_does(self):
         rng = random.Random(5)
