@@ -6,7 +6,7 @@
 
 enum {
     GROUPS_OF_UNIT = 4, /* of a CPU, each with scratch memory and one tile after the other */
-    BYTES_OF_BOTH = 256 /* of a row, for both gradients of keys to be in registers */
+    BYTES_OF_BOTH = 128 /* of a row, for both gradients of keys to be in registers */
 };
 
 /* A call: its tensors, by ATTENTION_*; NULL where there is none. */
@@ -112,6 +112,15 @@ static void init(attention *a, bool is_causal, double scale) {
         set_view(a, k, a->views[k]);
 }
 
+/* Device code counts features in 32 bits. */
+static tn_status check(const tn_call *call, const attention *a) {
+    const gpu_device *device = (const gpu_device *)call->device;
+    if (gpu_is_int32(a->p.e) && gpu_is_int32(a->p.v))
+        return TN_OK;
+    return device->host->fail(device->host, TN_ERR_UNSUPPORTED,
+                              "attention of rows of 2^30 features and more");
+}
+
 static tn_status launch(const tn_call *call, attention *a, int made) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     form f = form_of(a, traits, made);
@@ -172,6 +181,7 @@ static tn_status forward_prepare(const tn_call *call, tn_plan *out) {
 static tn_status forward(const tn_call *call) {
     attention a;
     make_forward(call, &a);
+    PLUGIN_TRY(check(call, &a));
     return launch(call, &a, ATTENTION_MAKES_OUTPUT);
 }
 
@@ -231,6 +241,7 @@ static tn_status launch_rows(const tn_call *call, const attention *a) {
 static tn_status backward(const tn_call *call) {
     attention a;
     make_backward(call, &a);
+    PLUGIN_TRY(check(call, &a));
     PLUGIN_TRY(launch_rows(call, &a));
     PLUGIN_TRY(launch(call, &a, ATTENTION_MAKES_QUERY));
     set_view(&a, ATTENTION_OUT, call->outs[1]);

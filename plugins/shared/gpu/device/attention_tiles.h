@@ -29,14 +29,14 @@
     do { \
         i64 from_x_ = (x_at), from_y_ = (y_at); \
         EACH(i, MINE) EACH(j, MINE) s[i][j] = 0; \
-        for (i64 left_ = (width); left_ > 0; left_ -= DEPTH) { \
-            int n_ = left_ < DEPTH ? (int)left_ : DEPTH; \
+        for (int left_ = (int)(width); left_ > 0; left_ -= DEPTH) { \
+            int n_ = left_ < DEPTH ? left_ : DEPTH; \
             LOAD_SLICE(mine, x, X, from_x_, n_own, n_) \
             LOAD_SLICE(others, y, Y, from_y_, n_other, n_) \
             from_x_ += DEPTH * p->strides[X][3]; \
             from_y_ += DEPTH * p->strides[Y][3]; \
             BARRIER(); \
-            _Pragma("unroll 4") for (int d = 0; d < DEPTH; d++) { \
+            _Pragma("unroll 2") for (int d = 0; d < DEPTH; d++) { \
                 C x_[MINE], y_[MINE]; \
                 EACH(i, MINE) x_[i] = mine[d * STEP + ty * MINE + i]; \
                 EACH(j, MINE) y_[j] = others[d * STEP + tx * MINE + j]; \
@@ -51,13 +51,13 @@
     for (int k_ = 0; k_ < (n_other); k_ += DEPTH) { \
         for (int e_ = item; e_ < DEPTH * PANEL; e_ += ITEMS) { \
             int d_ = k_ + e_ / PANEL; \
-            i64 c_ = panel + e_ % PANEL; \
+            int c_ = panel + e_ % PANEL; \
             others[e_] = d_ < (n_other) && c_ < (width) \
                              ? load(T)(y, (y_at) + d_ * p->strides[Y][2] + c_ * p->strides[Y][3]) \
                              : (C)0; \
         } \
         BARRIER(); \
-        _Pragma("unroll 4") for (int d = 0; d < DEPTH; d++) { \
+        _Pragma("unroll 2") for (int d = 0; d < DEPTH; d++) { \
             C x_[MINE], y_[WIDE]; \
             EACH(i, MINE) x_[i] = tile[(ty * MINE + i) * STEP + k_ + d]; \
             EACH(c, WIDE) y_[c] = others[d * PANEL + tx * WIDE + c]; \
@@ -72,7 +72,7 @@
     EACH(i, MINE) { \
         i64 at_ = row_at(p, TENSOR, t.b, t.own, t.first + ty * MINE + i); \
         EACH(c, WIDE) { \
-            i64 c_ = panel + tx * WIDE + c; \
+            int c_ = panel + tx * WIDE + c; \
             if (ty * MINE + i < t.n_own && c_ < (width)) \
                 store(T)(to, at_ + c_ * p->strides[TENSOR][3], sum[i][c] * (factor)); \
         } \
@@ -134,7 +134,7 @@ KERNEL_OF_GROUP(ATTENTION_GROUP, ATTENTION_GROUP, attention)(TENSORS, const atte
 #endif
     const attention_params *const p = &p_;
     int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * ATTENTION_GROUP + tx;
-    i64 panel = (i64)GROUP_ID(0) % p->panels * PANEL;
+    int panel = (int)((i64)GROUP_ID(0) % p->panels) * PANEL;
     tile_at t = find_tile(p, (i64)GROUP_ID(0) / p->panels, SIDE);
     C s[MINE][MINE], sum[MINE][WIDE];
     EACH(i, MINE) EACH(c, WIDE) sum[i][c] = 0;
@@ -221,11 +221,14 @@ KERNEL_OF_GROUP(ATTENTION_GROUP, ATTENTION_GROUP, attention)(TENSORS, const atte
                      t.n_own, value, ATTENTION_VALUE, SLICE_AT(ATTENTION_VALUE, t.b, h, from), n,
                      p->v);
 #endif
-            EACH(i, MINE) EACH(j, MINE) {
-                int own = ty * MINE + i, other = tx * MINE + j, q = OF_KEYS ? other : own;
-                TILE(i, j) = other < n && own < t.n_own
-                                 ? TILE(i, j) * (s[i][j] - MEAN_OF(FIRST_ROW + q))
-                                 : (C)0;
+            EACH_ROW(i) { /* row 0 of registers is the next: they have no index */
+                EACH(j, MINE) {
+                    int own = ty * MINE + i, other = tx * MINE + j, q = OF_KEYS ? other : own;
+                    TILE(i, j) = other < n && own < t.n_own
+                                     ? TILE(i, j) * (s[0][j] - MEAN_OF(FIRST_ROW + q))
+                                     : (C)0;
+                }
+                EACH(r, MINE - 1) EACH(j, MINE) s[r][j] = s[r + 1][j];
             }
 #if OF_KEYS
             ADD_PRODUCT(sum, query, ATTENTION_QUERY, row_at(p, ATTENTION_QUERY, t.b, h, from), n,
