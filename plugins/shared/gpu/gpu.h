@@ -38,6 +38,7 @@ typedef struct gpu_family {
     X(index) \
     X(sort) \
     X(softmax) \
+    X(attention) \
     X(norm) \
     X(scan) \
     X(step) \

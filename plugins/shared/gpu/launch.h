@@ -19,6 +19,7 @@ extern const gpu_source gpu_source_avg_pool2d;
 extern const gpu_source gpu_source_index;
 extern const gpu_source gpu_source_sort;
 extern const gpu_source gpu_source_softmax;
+extern const gpu_source gpu_source_attention;
 extern const gpu_source gpu_source_norm;
 extern const gpu_source gpu_source_scan;
 extern const gpu_source gpu_source_step;

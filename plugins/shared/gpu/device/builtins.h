@@ -62,6 +62,7 @@ float OF_MEMORY vload_half(size_t i, const half *p);
 #define DECLARE_VECTOR(T, n) \
     T##n OF_MEMORY vload##n(size_t i, const __global T *p); \
     T##n OF_MEMORY vload##n(size_t i, const T *p); \
+    void OVERLOADED vstore##n(T##n value, size_t i, __global T *p); \
     void OVERLOADED vstore##n(T##n value, size_t i, T *p);
 #define DECLARE_VECTORS(T) \
     DECLARE_VECTOR(T, 2) \
