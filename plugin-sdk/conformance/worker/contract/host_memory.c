@@ -160,6 +160,10 @@ static tn_status try_record(trial *t) {
         TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
                   "record failed for want of host memory, and the event forgot what it had "
                   "recorded before: it is passed, and the work is not done");
+    else if (status != TN_OK && later == TN_OK && e->query(t->event) != TN_OK)
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                  "record failed for want of host memory, and the event waits for a point that was "
+                  "never queued: the stream has run empty, and it is not passed");
     return status == TN_OK ? later : status;
 }
 
