@@ -2,6 +2,8 @@
 """Packs wheels (PEP 427): the package tenon from a build, or a plugin as a package of its own.
 
 usage: wheel.py tenon BUILD OUT            tenon-VERSION-cp311-abi3-linux_*.whl: the package, libtenon, devices cpu and sim
+       wheel.py torch BUILD OUT             tenon_torch-VERSION-cp3*-linux_*.whl: the bridge, for the minor versions of PyTorch and
+                                           Python that it was built with
        wheel.py plugin NAME VERSION FILE.so OUT
                                            NAME-VERSION-py3-none-linux_*.whl: what `tenon` finds when both are installed
 
@@ -11,6 +13,7 @@ depends on nothing: neither on tenon nor on a version of Python.
 
 import base64
 import hashlib
+import json
 import pathlib
 import platform
 import subprocess
@@ -32,11 +35,11 @@ def digest(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def pack(out, name, version, tag, pure, summary, files, readme=""):
+def pack(out, name, version, tag, pure, summary, files, readme="", needs=()):
     """files: {path in the wheel: bytes}"""
     info = f"{name.replace('-', '_')}-{version}.dist-info"
     metadata = (f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: {summary}\nLicense: Apache-2.0\n"
-                f"Requires-Python: >=3.11\nDescription-Content-Type: text/markdown\n\n{readme}")
+                f"Requires-Python: >=3.11\n{''.join(f'Requires-Dist: {need}' + chr(10) for need in needs)}Description-Content-Type: text/markdown\n\n{readme}")
     wheel = f"Wheel-Version: 1.0\nGenerator: tenon\nRoot-Is-Purelib: {str(pure).lower()}\nTag: {tag}\n"
     files = dict(files)
     files[f"{info}/METADATA"] = metadata.encode()
@@ -49,7 +52,7 @@ def pack(out, name, version, tag, pure, summary, files, readme=""):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for place, data in files.items():
             entry = zipfile.ZipInfo(place, (2026, 1, 1, 0, 0, 0))  # the same bytes for the same content
-            entry.external_attr = (0o755 if ".so" in place else 0o644) << 16
+            entry.external_attr = (0o755 if ".so" in place or "/scripts/" in place else 0o644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
     print(path)
@@ -76,22 +79,46 @@ def library_of(path):
 
 def pack_tenon(build, out):
     build = pathlib.Path(build).resolve()
-    with tempfile.TemporaryDirectory() as stage:
-        subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", stage, "--tags",
-                        "python"], check=True)
-        package = one(stage, "_core.abi3.so").parent
-        files = {f"tenon/{p.relative_to(package).as_posix()}": library_of(p) if p.suffix == ".so" else p.read_bytes() for p in sorted(package.rglob("*"))
-                 if p.is_file() and "__pycache__" not in p.parts}
-        files["tenon/py.typed"] = b""
+    files = {f"tenon/{path}": data for path, data in installed(build, "python", "_core.abi3.so").items()}
+    files["tenon/py.typed"] = b""
     for folder, name in (("core", "libtenon.so"), ("nn", "libtenon-nn.so")):  # by their sonames
         library = one(build / folder, f"{name}.[0-9]*[0-9]")
         files["tenon/lib/" + ".".join(library.name.split(".")[:3])] = library_of(library)
     for device in DEVICES:
         plugin = one(build / "plugins" / device, f"libtenon_{device}.so")
         files[f"tenon/lib/tenon/plugins/{plugin.name}"] = library_of(plugin)
-    version = (ROOT / "meson.build").read_text().split("version: '")[1].split("'")[0]
-    pack(out, "tenon", python_version(version), f"cp311-abi3-{MACHINE}", False,
+    pack(out, "tenon", tenon_version(), f"cp311-abi3-{MACHINE}", False,
          "Tensors with gradients on devices that are plugins", files, (ROOT / "README.md").read_text())
+
+
+def installed(build, tag, library):
+    """The package with that library as it is installed: {path in it: bytes}."""
+    with tempfile.TemporaryDirectory() as stage:
+        subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", stage, "--tags", tag], check=True)
+        package = one(stage, library).parent
+        return {p.relative_to(package).as_posix(): library_of(p) if p.suffix == ".so" else p.read_bytes()
+                for p in sorted(package.rglob("*")) if p.is_file() and "__pycache__" not in p.parts}
+
+
+def tenon_version():
+    return python_version((ROOT / "meson.build").read_text().split("version: '")[1].split("'")[0])
+
+
+def pack_torch(build, out):
+    """Of PyTorch a minor version is asked for: its classes change from one to the next."""
+    build = pathlib.Path(build).resolve()
+    options = json.loads(subprocess.run(["meson", "introspect", "--buildoptions", build], check=True, capture_output=True).stdout)
+    python = next(option["value"] for option in options if option["name"] == "torch")
+    if not python:
+        sys.exit("wheel.py: the build has no bridge to PyTorch; -Dtorch names a Python that has it")
+    about = subprocess.run([python, ROOT / "python/torch/about.py"], check=True, capture_output=True, text=True).stdout.split()
+    minor = ".".join(about[3].split(".")[:2])
+    tag = "cp" + about[2].split("-")[1]  # of cpython-311-x86_64-linux-gnu.so
+    script = f"tenon_torch-{tenon_version()}+torch{minor}.data/scripts/tenon-conform-torch"
+    files = {script: b"#!python\nimport sys\nfrom tenon_torch.conform import main\nsys.exit(main())\n"}
+    files |= {f"tenon_torch/{path}": data for path, data in installed(build, "torch", "_C.cpython-*.so").items()}
+    pack(out, "tenon-torch", f"{tenon_version()}+torch{minor}", f"{tag}-{tag}-{MACHINE}", False, "The devices of Tenon in PyTorch", files,
+         needs=(f"tenon =={tenon_version()}", f"torch =={minor}.*"))
 
 
 def pack_plugin(name, version, plugin, out):
@@ -105,6 +132,8 @@ def pack_plugin(name, version, plugin, out):
 if __name__ == "__main__":
     if len(sys.argv) == 4 and sys.argv[1] == "tenon":
         pack_tenon(*sys.argv[2:])
+    elif len(sys.argv) == 4 and sys.argv[1] == "torch":
+        pack_torch(*sys.argv[2:])
     elif len(sys.argv) == 6 and sys.argv[1] == "plugin":
         pack_plugin(*sys.argv[2:])
     else:

@@ -1,12 +1,13 @@
-"""docs/python.md: each listing prints what stands below it."""
+"""docs/python.md, or the page that PAGE names: each listing prints what stands below it."""
 
 import contextlib
 import io
+import os
 import pathlib
 import re
 import unittest
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / os.environ.get("PAGE", "python.md")
 
 
 class Page(unittest.TestCase):

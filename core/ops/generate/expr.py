@@ -209,9 +209,9 @@ class Compiler:
         return "tensor", name, True
 
     def given_or(self, node):
-        """A dtype or device that was given, else the other."""
+        """A dtype, device or list that was given, else the other."""
         (kind, given, _), (other_kind, other, _) = map(self.visit, node.values)
-        left_out = {"dtype": f"{given} == TN_DTYPE_NONE", "device": f"{given}.type == 0"}.get(kind)
+        left_out = {"dtype": f"{given} == TN_DTYPE_NONE", "device": f"{given}.type == 0", "ints": f"{given}.n < 0"}.get(kind)
         if not left_out or kind != other_kind:
             self.fail(f"'{ast.unparse(node)}' is of {kind} and {other_kind}")
         return kind, f"({left_out} ? {other} : {given})", False

@@ -7,8 +7,8 @@
  * An operator is named by its schema, in the field's notation:
  *   mylib::swiglu(Tensor x, Tensor gate, *, float beta=1.0) -> Tensor
  * A call carries its arguments in an array of tn_cell, one per schema argument: TENSOR cells hold
- * tn_tensor * in v.pointer, TENSORS cells a tn_tensor *const *, Scalar arguments are I64, F64 or
- * BOOL, ScalarType is I64 (a tn_dtype), Device is I64 (tn_device_pack), what is left out is NONE.
+ * tn_tensor * in v.pointer, TENSORS cells a tn_tensor *const * (NULL among those of a Tensor?[] is
+ * None), Scalar arguments are I64, F64 or BOOL, ScalarType is I64 (a tn_dtype), Device is I64 (tn_device_pack), what is left out is NONE.
  *
  * Ownership: a call borrows its arguments and returns owned references in `rets`; on failure every
  * ret is NONE. Threads: registering is safe while other threads call; a call sees the table from

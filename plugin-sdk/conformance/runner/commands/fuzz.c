@@ -233,7 +233,7 @@ static void *search(void *context) {
     while (goes_on(s->f)) {
         const tc_candidate *p = &selection->at[tc_below(&s->random, selection->n)];
         const tc_schedule *schedule = tc_schedule_get(p->schedule);
-        if (schedule->fresh || schedule->core || schedule->alone ||
+        if (schedule->fresh || schedule->program != TC_PROGRAM_PLUGIN || schedule->alone ||
             !tc_draft_read(p->line, &d, why) || !tc_mutate(&d, &s->random) ||
             !tc_draft_line(&d, line))
             continue;

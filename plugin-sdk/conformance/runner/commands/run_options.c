@@ -20,12 +20,15 @@ enum {
     RESUME,
     OUTPUT,
     QUIET,
-    SET
+    SET,
+    TORCH
 };
 
 static const struct argp_option options[] = {
     {"set", SET, "SET", 0, "smoke, standard (as a rule), exhaustive or perf; standard+perf is both",
      1},
+    {"torch", TORCH, NULL, 0,
+     "PyTorch's own tests of operators, too, through the Python package tenon-torch", 1},
     {"filter", FILTER, "PATTERN", 0,
      "only cases it finds: 'kernel/add T=f32', '/regex/'; repeatable", 1},
     {"cases", CASES, "FILE", 0, "only the lines of this file (-: stdin); repeatable", 1},
@@ -103,6 +106,9 @@ static error_t take(int key, char *value, struct argp_state *state) {
         break;
     case QUIET:
         o->quiet = true;
+        break;
+    case TORCH:
+        o->torch = true;
         break;
     case ARGP_KEY_ARG:
         if (o->pool.plugin)

@@ -22,6 +22,7 @@ typedef struct tc_run_options {
     const char *log, *resume;
     tc_words filters, cases, case_files, lists, levels;
     tc_report_options reports;
+    bool torch; /* PyTorch's tests, too */
     bool quiet;
 } tc_run_options;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/run/overview.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 
 bool tc_run_say(const char *format, ...) {
     va_list args;
@@ -36,6 +37,26 @@ static bool read_levels(tc_run_options *o, tc_levels *levels) {
     return true;
 }
 
+/* PyTorch's tests, of the sets that are not timed. */
+static bool add_torch(const tc_run_options *o, tc_selection *selection,
+                      char why[TC_VERDICT_MESSAGE]) {
+    bool good = true;
+    if (!o->pool.torch_worker)
+        return tc_why(why, TC_VERDICT_MESSAGE,
+                      "--torch needs the program tenon-conform-torch, which was not found; install "
+                      "the Python package tenon-torch (docs/torch.md), or name it: "
+                      "TENON_CONFORM_TORCH=PATH");
+    for (tc_set set = TC_SMOKE; good && set < TC_PERF; set++)
+        if (o->sets & TC_SET_BIT(set))
+            good = tc_selection_add_program(selection, set, o->pool.torch_worker, why);
+    return good;
+}
+
+/* No level asks for these: who gives --torch does. */
+static bool is_torch(const tc_candidate *candidate) {
+    return tc_schedule_get(candidate->schedule)->program == TC_PROGRAM_TORCH;
+}
+
 /* All of the sets, where they matter, and what was asked for beside them. */
 static bool read_lines(const tc_run_options *o, const char *lister, const tc_levels *levels,
                        tc_selection *selection) {
@@ -44,6 +65,8 @@ static bool read_lines(const tc_run_options *o, const char *lister, const tc_lev
     /* Where lines are named, the set is of use to levels and lists alone; to list it takes seconds. */
     if ((all || o->levels.n || o->lists.n) &&
         !tc_selection_add_sets(selection, o->sets, lister, o->pool.core_worker, why))
+        return tc_run_say("%s", why);
+    if (o->torch && all && !add_torch(o, selection, why))
         return tc_run_say("%s", why);
     size_t n_set = selection->n;
     for (size_t i = 0; i < o->cases.n; i++)
@@ -59,7 +82,7 @@ static bool read_lines(const tc_run_options *o, const char *lister, const tc_lev
         if (levels->at[i].asked)
             tc_level_ask(levels, &levels->at[i], selection);
     for (size_t i = 0; all && o->levels.n && i < selection->n; i++)
-        selection->at[i].selected = selection->at[i].asked;
+        selection->at[i].selected = selection->at[i].asked || is_torch(&selection->at[i]);
     return true;
 }
 

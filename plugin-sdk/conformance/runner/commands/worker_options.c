@@ -112,6 +112,21 @@ const char *tc_find_core_worker(void) {
     return access(path, X_OK) == 0 ? path : NULL;
 }
 
+const char *tc_find_torch_worker(void) {
+    static char path[PATH_MAX];
+    const char *given = getenv("TENON_CONFORM_TORCH"), *folders = getenv("PATH");
+    if (given && *given)
+        return access(given, X_OK) == 0 ? given : NULL;
+    for (const char *at = folders; at && *at; at += *at == ':') {
+        int n = (int)strcspn(at, ":");
+        if (n > 0 && snprintf(path, sizeof path, "%.*s/tenon-conform-torch", n, at) < PATH_MAX &&
+            access(path, X_OK) == 0)
+            return path;
+        at += n;
+    }
+    return NULL;
+}
+
 bool tc_find_workers(tc_worker_pool_options *o, const char *command) {
     static char real[PATH_MAX];
     if (!realpath(o->plugin, real)) {
@@ -123,6 +138,7 @@ bool tc_find_workers(tc_worker_pool_options *o, const char *command) {
         o->worker = find_own();
     if (!o->core_worker)
         o->core_worker = tc_find_core_worker();
+    o->torch_worker = tc_find_torch_worker();
     if (!o->worker)
         fprintf(stderr,
                 "tenon-conform %s: /proc is needed to start workers; --worker PROGRAM names one\n",

@@ -27,5 +27,7 @@ bool tc_find_workers(tc_worker_pool_options *options, const char *command);
 /* tenon-conform-core: TENON_CONFORM_CORE, else where it was installed relative to this program;
  * NULL where there is none that can be executed. */
 const char *tc_find_core_worker(void);
+/* What TENON_CONFORM_TORCH names, else tenon-conform-torch of PATH; NULL where there is none. */
+const char *tc_find_torch_worker(void);
 
 #endif

@@ -5,27 +5,31 @@
 #include <stdbool.h>
 
 /* In the order in which they run: what the others rest on first, so that a cause is told before
- * what follows from it. X(class, core, fresh, alone, heap, patience). core: needs the worker that
- * is linked with libtenon. fresh: a process of its own. alone: nothing else runs beside it. heap:
+ * what follows from it. X(class, program, fresh, alone, heap, patience). program: which worker runs
+ * it: this one, which knows plugin.h alone, the one that is linked with libtenon, or PyTorch's. fresh: a process of its own. alone: nothing else runs beside it. heap:
  * looks at what malloc has given out. patience: times the time limit. */
 #define TC_SCHEDULES(X) \
-    X("process", false, true, true, true, 2) \
-    X("contract", false, false, false, false, 1) \
-    X("kernel", false, false, false, false, 1) \
-    X("same", false, false, false, false, 1) \
-    X("refuse", false, false, false, false, 1) \
-    X("operator", true, false, false, false, 1) \
-    X("gradient", true, false, false, false, 2) \
-    X("train", true, true, true, false, 20) \
-    X("perf", false, false, true, false, 2)
+    X("process", PLUGIN, true, true, true, 2) \
+    X("contract", PLUGIN, false, false, false, 1) \
+    X("kernel", PLUGIN, false, false, false, 1) \
+    X("same", PLUGIN, false, false, false, 1) \
+    X("refuse", PLUGIN, false, false, false, 1) \
+    X("operator", CORE, false, false, false, 1) \
+    X("gradient", CORE, false, false, false, 2) \
+    X("train", CORE, true, true, false, 20) \
+    X("perf", PLUGIN, false, true, false, 2) \
+    X("torch", TORCH, false, false, false, 5)
+
+typedef enum tc_program { TC_PROGRAM_PLUGIN, TC_PROGRAM_CORE, TC_PROGRAM_TORCH } tc_program;
 
 typedef struct tc_schedule {
     const char *class;
-    bool core, fresh, alone, heap;
+    tc_program program;
+    bool fresh, alone, heap;
     int patience;
 } tc_schedule;
 
-#define TC_SCHEDULE_ONE(class, core, fresh, alone, heap, patience) +1
+#define TC_SCHEDULE_ONE(class, program, fresh, alone, heap, patience) +1
 enum { TC_UNKNOWN_SCHEDULE = 0, TC_N_SCHEDULES = 1 TC_SCHEDULES(TC_SCHEDULE_ONE) };
 #undef TC_SCHEDULE_ONE
 

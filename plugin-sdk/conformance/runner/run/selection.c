@@ -79,8 +79,8 @@ static bool add_stream(tc_selection *selection, FILE *file, bool in_set, const c
 }
 
 /* Reads what `PROGRAM list` prints. */
-static bool add_program(tc_selection *selection, tc_set set, const char *program,
-                        char why[TC_VERDICT_MESSAGE]) {
+bool tc_selection_add_program(tc_selection *selection, tc_set set, const char *program,
+                              char why[TC_VERDICT_MESSAGE]) {
     int ends[2], status = 0;
     pid_t pid = 0;
     const char *argv[] = {program, "list", "--set", tc_set_name(set), NULL};
@@ -118,10 +118,10 @@ static bool add_set(tc_selection *selection, tc_set set, const char *worker,
                     const char *core_worker, char why[TC_VERDICT_MESSAGE]) {
     collector c = {{collect}, selection, why, true};
     if (worker)
-        c.good = add_program(selection, set, worker, why);
+        c.good = tc_selection_add_program(selection, set, worker, why);
     else
         tc_suite_list(&tc_builtin_suite, set, &c.sink);
-    return c.good && (!core_worker || add_program(selection, set, core_worker, why));
+    return c.good && (!core_worker || tc_selection_add_program(selection, set, core_worker, why));
 }
 
 bool tc_selection_add_sets(tc_selection *selection, tc_sets sets, const char *worker,

@@ -35,6 +35,10 @@ bool tc_selection_add(tc_selection *selection, const char *line, bool in_set,
 bool tc_selection_add_sets(tc_selection *selection, tc_sets sets, const char *worker,
                            const char *core_worker, char why[TC_VERDICT_MESSAGE]);
 
+/* Adds the lines of a set that another worker program lists. */
+bool tc_selection_add_program(tc_selection *selection, tc_set set, const char *program,
+                              char why[TC_VERDICT_MESSAGE]);
+
 /* Adds the lines of a file, blank ones and what stands behind # left out. */
 bool tc_selection_add_file(tc_selection *selection, const char *path, char why[TC_VERDICT_MESSAGE]);
 

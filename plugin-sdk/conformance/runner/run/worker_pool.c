@@ -33,7 +33,8 @@ typedef enum phase { FIRST, RERUN, COMBINED } phase;
 typedef struct slot {
     tc_child child;
     unsigned device;
-    bool core, fresh; /* what it was started for */
+    tc_program program; /* what it was started for */
+    bool fresh;
     bool closing;     /* its stdin was closed, it is coming to its end */
     double deadline;
     size_t history[HISTORY]; /* what ran in this process, the last at (n_history - 1) % HISTORY */
@@ -113,17 +114,17 @@ static void send(pool *p, slot *s) {
 /* Begins an attempt once the slot has the process it needs. */
 static void begin(pool *p, slot *s) {
     const tc_schedule *schedule = tc_schedule_get(p->items[s->item].schedule);
-    bool fresh = schedule->fresh || s->fresh || s->phase != FIRST || s->core != schedule->core ||
+    bool fresh = schedule->fresh || s->fresh || s->phase != FIRST || s->program != schedule->program ||
                  s->n_history >= CASES_PER_WORKER;
     if (s->child.pid && fresh && s->n_history) {
         retire(s, p->options->timeout);
         return;
     }
-    if (s->child.pid && s->core != schedule->core)
+    if (s->child.pid && s->program != schedule->program)
         stop_child(s);
     if (!s->child.pid) {
         char why[TC_MESSAGE];
-        s->core = schedule->core;
+        s->program = schedule->program;
         s->fresh = schedule->fresh;
         s->n_history = 0;
         if (!tc_worker_start(p->options, &s->child, schedule, "work", s->device, why)) {

@@ -9,16 +9,23 @@
 
 bool tc_worker_start(const tc_worker_pool_options *o, tc_child *child, const tc_schedule *schedule,
                      const char *command, unsigned index, char why[TC_MESSAGE]) {
-    bool core = schedule->core;
+    const char *program = schedule->program == TC_PROGRAM_CORE    ? o->core_worker
+                          : schedule->program == TC_PROGRAM_TORCH ? o->torch_worker
+                                                                  : o->worker;
     char device[16];
     snprintf(device, sizeof device, "%u", index);
-    if (core && !o->core_worker)
+    if (!program && schedule->program == TC_PROGRAM_TORCH)
+        return tc_why(why, TC_MESSAGE,
+                      "%s/ needs the program tenon-conform-torch, which was not found; install the "
+                      "Python package tenon-torch, or name it: TENON_CONFORM_TORCH=PATH",
+                      schedule->class);
+    if (!program)
         return tc_why(
             why, TC_MESSAGE,
             "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
             "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
             schedule->class);
-    const char *argv[] = {core ? o->core_worker : o->worker,
+    const char *argv[] = {program,
                           command,
                           "--plugin",
                           o->plugin,

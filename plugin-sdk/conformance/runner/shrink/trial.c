@@ -25,11 +25,11 @@ void tc_trial_finish(tc_trial *t) {
 
 static bool start(tc_trial *t, const tc_schedule *schedule, tc_verdict *out) {
     char why[TC_MESSAGE];
-    if (t->child.pid && (t->core != schedule->core || schedule->fresh))
+    if (t->child.pid && (t->program != schedule->program || schedule->fresh))
         tc_trial_finish(t);
     if (t->child.pid)
         return true;
-    t->core = schedule->core;
+    t->program = schedule->program;
     t->n = 0;
     if (tc_worker_start(t->options, &t->child, schedule, "work", t->device, why))
         return true;

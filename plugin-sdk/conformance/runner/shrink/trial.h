@@ -10,7 +10,7 @@ typedef struct tc_trial {
     const tc_worker_pool_options *options;
     unsigned device;
     tc_child child;
-    bool core;
+    tc_program program;
     size_t n; /* cases that the child has run */
 } tc_trial;
 

@@ -1,0 +1,286 @@
+"""Devices, memory, streams, generators: what PyTorch's generic code asks of a device."""
+
+import copy
+import io
+import threading
+import unittest
+
+import torch
+
+import tenon_torch
+
+NAMES = tenon_torch.devices()  # TENON_TORCH_DEVICES of the test: cpu:0, sim:0, sim:1
+ALL = [torch.device("tenon", i) for i in range(len(NAMES))]
+
+
+class Devices(unittest.TestCase):
+    def test_every_device_is_an_index(self):
+        self.assertEqual(NAMES, ["cpu:0", "sim:0", "sim:1"])
+        self.assertEqual(torch.tenon.device_count(), 3)
+        self.assertTrue(torch.tenon.is_available() and torch.accelerator.is_available())
+        self.assertEqual(torch.accelerator.current_accelerator().type, "tenon")
+        self.assertIn("sim:0", torch.tenon.get_device_name(1))
+
+    def test_an_index_that_is_not_there(self):
+        with self.assertRaisesRegex(RuntimeError, "device index 7 of 3 that Tenon has"):
+            torch.empty(1, device="tenon:7")
+        with self.assertRaises(RuntimeError):
+            torch.tenon.set_device(9)
+
+    def test_current_device(self):
+        self.assertEqual(torch.empty(1, device="tenon").device.index, 0)
+        with torch.tenon.device(2):
+            self.assertEqual(torch.empty(1, device="tenon").device.index, 2)
+            seen = []
+            other = threading.Thread(target=lambda: seen.append(torch.tenon.current_device()))
+            other.start()
+            other.join()
+            self.assertEqual(seen, [0])  # each thread's own
+        self.assertEqual(torch.tenon.current_device(), 0)
+
+    def test_devices_of_two_vendors_in_one_program(self):
+        a, b = torch.arange(6.0, device=ALL[0]), torch.arange(6.0, device=ALL[1])
+        self.assertEqual((a * 2).device, ALL[0])
+        self.assertEqual((b * 2).device, ALL[1])
+        self.assertTrue(torch.equal(a.to(ALL[1]), b))
+        self.assertTrue(torch.equal(b.to(ALL[2]).to(ALL[0]), a))
+        for call in (lambda: a + b, lambda: torch.add(a, b, out=torch.empty_like(a)), lambda: a.add_(b), lambda: torch.cat([a, b])):
+            with self.assertRaisesRegex(RuntimeError, "tenon:0.*tenon:1|tenon:1.*tenon:0"):
+                call()
+
+    def test_numbers_on_the_cpu(self):
+        for device in ALL:
+            x = torch.ones(3, device=device)
+            self.assertEqual((x * torch.tensor(2.0)).tolist(), [2, 2, 2])
+            self.assertEqual((torch.tensor(2.0) - x).tolist(), [1, 1, 1])
+            self.assertEqual((x.int() * 2.5).dtype, torch.float32)
+            self.assertEqual((x.half() + 1.0).dtype, torch.float16)
+            self.assertEqual((2**53 + 1 + torch.zeros(1, dtype=torch.int64, device=device)).item(), 2**53 + 1)
+            with self.assertRaisesRegex(RuntimeError, "other is on cpu"):
+                x + torch.ones(3)
+
+    def test_dtypes_that_tenon_has_not(self):
+        for dtype in (torch.complex64, torch.uint16):
+            with self.assertRaisesRegex(TypeError, "Tenon has no dtype"):
+                torch.empty(1, dtype=dtype, device="tenon")
+        self.assertEqual(torch.accelerator.get_device_capability(ALL[0])["supported_dtypes"] & {torch.complex64, torch.float32},
+                         {torch.float32})
+
+
+class Memory(unittest.TestCase):
+    def test_in_and_out(self):
+        for device in ALL:
+            for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.uint8, torch.bool):
+                x = torch.randn(3, 5).mul(9).to(dtype)
+                self.assertTrue(torch.equal(x.to(device).cpu(), x))
+                self.assertTrue(torch.equal(x.to(device).t().cpu(), x.t()))
+                self.assertTrue(torch.equal(x.to(device)[:, 1::2].cpu(), x[:, 1::2]))
+            self.assertEqual(torch.zeros(0, 3, device=device).cpu().shape, (0, 3))
+            self.assertEqual(torch.tensor(1.5, device=device).item(), 1.5)
+
+    def test_into_a_view(self):
+        for device in ALL:
+            x = torch.zeros(4, 4, device=device)
+            x[1:3, ::2] = torch.tensor([[1, 2], [3, 4]])
+            self.assertEqual(x.cpu()[1:3].tolist(), [[1, 0, 2, 0], [3, 0, 4, 0]])
+            y = torch.zeros(4, 4)
+            y[:, 1] = x[1]
+            self.assertEqual(y[:, 1].tolist(), [1, 0, 2, 0])
+
+    def test_views_share(self):
+        for device in ALL:
+            x = torch.arange(12, device=device)
+            y = x.view(3, 4)[1:].t()
+            y.add_(100)
+            self.assertEqual(x.tolist(), [0, 1, 2, 3, 104, 105, 106, 107, 108, 109, 110, 111])
+            self.assertEqual(y.data_ptr() - x.data_ptr(), 4 * x.element_size())
+            self.assertEqual(torch.as_strided(x, (2, 2), (4, 1), 1).tolist(), [[1, 2], [105, 106]])
+            self.assertEqual(x.unfold(0, 4, 4).tolist(), x.view(3, 4).tolist())
+
+    def test_addresses_are_nobody_elses(self):
+        for device in ALL:
+            held = [torch.empty(n, dtype=torch.uint8, device=device) for n in (1, 511, 512, 513, 4096, 100_000)]
+            ranges = sorted((t.data_ptr(), t.data_ptr() + t.numel()) for t in held)
+            for (_, end), (start, _) in zip(ranges, ranges[1:]):
+                self.assertLessEqual(end, start)
+
+    def test_storage_grows_and_keeps(self):
+        for device in ALL:
+            x = torch.arange(4, device=device)
+            x.resize_(8)
+            self.assertEqual(x[:4].tolist(), [0, 1, 2, 3])
+            x.untyped_storage().resize_(0)
+            self.assertEqual(x.untyped_storage().nbytes(), 0)
+            y, z = torch.zeros(2, device=device), torch.arange(6.0, device=device)
+            y.set_(z.untyped_storage(), 2, (2, 2), (2, 1))
+            self.assertEqual(y.tolist(), [[2, 3], [4, 5]])
+
+    def test_out_is_resized_and_cast(self):
+        for device in ALL:
+            a = torch.arange(6.0, device=device).view(2, 3)
+            out = torch.empty(0, device=device)
+            torch.mm(a, a.t(), out=out)
+            self.assertEqual(out.tolist(), [[5, 14], [14, 50]])
+            wide = torch.empty(2, 3, dtype=torch.float64, device=device)
+            torch.add(a, 1, out=wide)
+            self.assertEqual(wide.dtype, torch.float64)
+            with self.assertRaisesRegex(RuntimeError, "can't be cast"):
+                torch.add(a, 1, out=torch.empty(2, 3, dtype=torch.int32, device=device))
+
+    def test_figures(self):
+        for device in ALL:
+            before = torch.tenon.memory_allocated(device)
+            x = torch.empty(1 << 20, dtype=torch.uint8, device=device)
+            self.assertGreaterEqual(torch.tenon.memory_allocated(device), before + (1 << 20))
+            self.assertGreaterEqual(torch.tenon.max_memory_allocated(device), before + (1 << 20))
+            del x
+            self.assertEqual(torch.tenon.memory_allocated(device), before)
+        torch.tenon.empty_cache()
+
+    def test_too_much(self):
+        with self.assertRaises(torch.OutOfMemoryError):
+            torch.empty(1 << 50, dtype=torch.uint8, device="tenon:1")
+
+    def test_pinned(self):
+        x = torch.arange(1000.0).pin_memory()
+        self.assertTrue(x.is_pinned())
+        self.assertFalse(torch.ones(3).is_pinned())
+        for device in ALL:
+            y = x.to(device, non_blocking=True)
+            torch.tenon.synchronize(device)
+            self.assertTrue(torch.equal(y.cpu(), x))
+
+    def test_saved_and_loaded(self):
+        for device in ALL:
+            file = io.BytesIO()
+            torch.save({"x": torch.arange(5.0, device=device)}, file)
+            file.seek(0)
+            self.assertEqual(torch.load(file)["x"].device, device)
+            file.seek(0)
+            self.assertEqual(torch.load(file, map_location="cpu")["x"].tolist(), [0, 1, 2, 3, 4])
+            x = torch.nn.Parameter(torch.ones(2, device=device))
+            self.assertEqual(copy.deepcopy(x).device, device)
+
+    def test_printed(self):
+        for device in ALL:
+            self.assertIn(f"device='{device}'", repr(torch.ones(2, 2, device=device)))
+
+
+class Streams(unittest.TestCase):
+    def test_work_on_another_stream(self):
+        for device in ALL:
+            stream, x = torch.Stream(device), torch.ones(1000, device=device)
+            event = torch.Event(device)
+            with torch.tenon.stream(stream):
+                self.assertEqual(torch.tenon.current_stream(device), stream)
+                y = x * 3
+                y.record_stream(stream)
+                event.record()
+            self.assertNotEqual(torch.tenon.current_stream(device), stream)
+            event.wait(torch.tenon.current_stream(device))
+            self.assertEqual((y + 1).sum().item(), 4000)
+            stream.synchronize()
+            self.assertTrue(stream.query() and event.query())
+
+    def test_elapsed(self):
+        for device in ALL:
+            a, b = torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
+            a.record()
+            torch.ones(100, device=device).exp_()
+            b.record()
+            b.synchronize()
+            self.assertGreaterEqual(a.elapsed_time(b), 0)
+
+
+class Random(unittest.TestCase):
+    def test_seeds(self):
+        for device in ALL:
+            torch.manual_seed(7)
+            a = torch.rand(100, device=device)
+            state = torch.tenon.get_rng_state(device)
+            b = torch.randn(100, device=device)
+            torch.tenon.set_rng_state(state, device)
+            self.assertTrue(torch.equal(torch.randn(100, device=device), b))
+            torch.manual_seed(7)
+            self.assertTrue(torch.equal(torch.rand(100, device=device), a))
+
+    def test_the_same_numbers_on_every_device(self):
+        drawn = []
+        for device in ALL:
+            torch.manual_seed(3)
+            drawn.append(torch.rand(1000, device=device).cpu())
+        self.assertTrue(all(torch.equal(d, drawn[0]) for d in drawn))
+
+    def test_a_generator_of_its_own(self):
+        for device in ALL:
+            torch.manual_seed(1)
+            expected = torch.rand(10, device=device)
+            torch.manual_seed(1)
+            own = torch.Generator(device).manual_seed(99)
+            first = torch.rand(10, device=device, generator=own)
+            self.assertTrue(torch.equal(torch.rand(10, device=device), expected))  # the device's own was left alone
+            self.assertFalse(torch.equal(torch.rand(10, device=device, generator=own), first))
+            self.assertTrue(torch.equal(torch.rand(10, device=device, generator=own.manual_seed(99)), first))
+            with self.assertRaisesRegex(RuntimeError, "generator"):
+                torch.rand(3, device=device, generator=torch.Generator("cpu"))
+
+    def test_distributions(self):
+        for device in ALL[:2]:
+            torch.manual_seed(0)
+            x = torch.empty(20_000, device=device)
+            for fill, mean in ((lambda: x.uniform_(1, 3), 2), (lambda: x.normal_(1, 2), 1), (lambda: x.exponential_(2), 0.5),
+                               (lambda: x.bernoulli_(0.25), 0.25), (lambda: x.geometric_(0.5), 2), (lambda: x.random_(0, 11), 5)):
+                self.assertAlmostEqual(fill().mean().item(), mean, delta=0.07)
+            self.assertEqual(torch.randperm(50, device=device).sort().values.tolist(), list(range(50)))
+
+
+class Gradients(unittest.TestCase):
+    def test_dtypes_of_autocast(self):
+        for device in ALL:
+            x, w = torch.randn(4, 8, device=device), torch.randn(8, 8, device=device, requires_grad=True)
+            with torch.autocast("tenon", dtype=torch.bfloat16):
+                y = x @ w
+                self.assertEqual(y.dtype, torch.bfloat16)
+                loss = torch.nn.functional.cross_entropy(y, torch.zeros(4, dtype=torch.int64, device=device))
+                self.assertEqual(loss.dtype, torch.float32)
+            loss.backward()
+            self.assertEqual(w.grad.dtype, torch.float32)
+
+    def test_twice(self):
+        for device in ALL:
+            x = torch.tensor([2.0], device=device, requires_grad=True)
+            (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+            (second,) = torch.autograd.grad(first, x)
+            self.assertEqual((first.item(), second.item()), (12, 12))
+
+    def test_threads(self):
+        def work(device, results):
+            for _ in range(20):
+                x = torch.randn(16, 16, device=device, requires_grad=True)
+                (x @ x).relu().sum().backward()
+                results.append(x.grad.isfinite().all().item())
+
+        results = []
+        threads = [threading.Thread(target=work, args=(device, results)) for device in ALL * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, [True] * 20 * len(threads))
+
+
+class Report(unittest.TestCase):
+    def test_it_says_who_answers(self):
+        report = {name: (how, by) for name, how, by in tenon_torch.report()}
+        self.assertEqual(report["add.Tensor"], ("operator", "add.Tensor"))
+        self.assertEqual(report["sum.dim_IntList"], ("operator", "sum.dim"))
+        self.assertEqual(report["empty.memory_format"][0], "by hand")
+        self.assertEqual(report["native_dropout"][0], "left to PyTorch")
+        self.assertNotIn("to.dtype", report)  # PyTorch composes it: a kernel would hide its gradient
+
+    def test_nothing_fell_back(self):
+        self.assertEqual(tenon_torch.fallback_count(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
