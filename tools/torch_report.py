@@ -20,6 +20,17 @@ EXPECTED = ROOT / "tests/torch/opinfo.txt"
 KINDS = {"results": [], "gradients": ["--backward"]}
 
 
+def read_expected(path):
+    """{(operator, dtype, kind): (status, reason)}, as the tests read it."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, dtype, of, status, reason = line.split(maxsplit=4)
+            for kind in KINDS if of == "*" else (of,):
+                found[name, dtype, kind] = status, reason
+    return found
+
+
 def environment(build, devices):
     plugins = [str(p.parent) for p in sorted((build / "plugins").glob("*/libtenon_*.so"))]
     return {**os.environ, "PYTHONPATH": f"{build}/python:{build}/python/torch", "TENON_PLUGIN_PATH": ":".join(plugins),
@@ -47,23 +58,12 @@ def table(logs):
     return lines
 
 
-def reasons():
-    """{(operator, dtype): reason} of what is expected to fail."""
-    found = {}
-    for line in EXPECTED.read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, dtype, status, reason = line.split(maxsplit=3)
-            if status == "failed":
-                found[name, dtype] = reason
-    return found
-
-
 def failures(logs):
-    why, rows = reasons(), collections.defaultdict(set)
+    why, rows = read_expected(EXPECTED), collections.defaultdict(set)
     for (device, kind), records in logs.items():
         for r in records:
             if r["status"] == "failed":
-                reason = why.get((r["operator"], r["dtype"])) or why.get((r["operator"], "*")) or r["text"][:120]
+                _, reason = why.get((r["operator"], r["dtype"], kind), ("", r["text"][:120]))
                 rows[r["operator"], reason].add((r["dtype"], device, kind))
     lines = ["| operator | dtypes | where | why |", "| --- | --- | --- | --- |"]
     for (operator, reason), places in sorted(rows.items()):

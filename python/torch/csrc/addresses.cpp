@@ -20,7 +20,8 @@ class Addresses {
             return address;
         }
         size_t bytes = size_t{1} << order;
-        if (next == nullptr || static_cast<size_t>(end - next) < bytes) reserve(bytes);
+        if (next == nullptr || static_cast<size_t>(end - next) < bytes)
+            reserve(bytes);
         void *address = next;
         next += bytes;
         return address;
@@ -34,13 +35,16 @@ class Addresses {
     /* As much as the system allows; what was left of the last range is lost, which are addresses alone. */
     void reserve(size_t at_least) {
         for (size_t size = size_t{1} << 44; size >= at_least; size /= 2) {
-            void *range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (range == MAP_FAILED) continue;
+            void *range =
+                mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (range == MAP_FAILED)
+                continue;
             next = static_cast<char *>(range);
             end = next + size;
             return;
         }
-        TORCH_CHECK_WITH(OutOfMemoryError, false, "no addresses left for ", at_least, " bytes of a device's memory");
+        TORCH_CHECK_WITH(OutOfMemoryError, false, "no addresses left for ", at_least,
+                         " bytes of a device's memory");
     }
 
     std::mutex lock;
@@ -57,7 +61,8 @@ constexpr unsigned smallest = 9; /* 512 bytes: PyTorch looks at how addresses ar
 
 unsigned order_of(size_t bytes) {
     unsigned order = smallest;
-    while ((size_t{1} << order) < bytes) order++;
+    while ((size_t{1} << order) < bytes)
+        order++;
     return order;
 }
 

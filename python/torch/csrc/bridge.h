@@ -21,10 +21,12 @@ constexpr auto backend_key = c10::DispatchKey::PrivateUse1;
 /* Throws Tenon's standing error as the exception that PyTorch has for its kind, and clears it. */
 [[noreturn]] void throw_error();
 inline void check(tn_status status) {
-    if (status != TN_OK) throw_error();
+    if (status != TN_OK)
+        throw_error();
 }
 template <typename T> T *check(T *result) {
-    if (result == nullptr) throw_error();
+    if (result == nullptr)
+        throw_error();
     return result;
 }
 
@@ -116,7 +118,7 @@ class Call {
         return run().at(0);
     }
     tn_tensor *raw(); /* the only result, not adopted */
-    void write(); /* of an operator that writes its first argument: drops what it returns */
+    void write();     /* of an operator that writes its first argument: drops what it returns */
 
   private:
     tn_cell &next(uint32_t tag);
@@ -128,9 +130,9 @@ class Call {
 
 /* What became of an operator of PyTorch. */
 struct Outcome {
-    std::string name;     /* "add.Tensor" */
-    std::string how;      /* "operator", "by hand", "copy of NAME", "skipped" */
-    std::string tenon;    /* the operator of Tenon that answers, or why none does */
+    std::string name;  /* "add.Tensor" */
+    std::string how;   /* "operator", "by hand", "copy of NAME", "skipped" */
+    std::string tenon; /* the operator of Tenon that answers, or why none does */
 };
 const std::vector<Outcome> &outcomes();
 

@@ -39,8 +39,10 @@ Call &Call::flag(bool value) {
     return *this;
 }
 Call &Call::scalar(const c10::Scalar &value) {
-    if (value.isBoolean()) return flag(value.toBool());
-    if (value.isIntegral(false)) return integer(value.toLong());
+    if (value.isBoolean())
+        return flag(value.toBool());
+    if (value.isIntegral(false))
+        return integer(value.toLong());
     return number(value.toDouble());
 }
 Call &Call::string(const char *value) {
@@ -63,7 +65,8 @@ std::vector<at::Tensor> Call::run() {
     check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), rets.data()));
     std::vector<at::Tensor> results;
     for (const tn_cell &ret : rets)
-        results.push_back(ret.tag == TN_CELL_TENSOR ? adopt(static_cast<tn_tensor *>(ret.v.pointer)) : at::Tensor());
+        results.push_back(ret.tag == TN_CELL_TENSOR ? adopt(static_cast<tn_tensor *>(ret.v.pointer))
+                                                    : at::Tensor());
     return results;
 }
 
@@ -77,7 +80,8 @@ void Call::write() {
     std::vector<tn_cell> rets(tn_op_n_rets(op));
     check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), rets.data()));
     for (const tn_cell &ret : rets)
-        if (ret.tag == TN_CELL_TENSOR) tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
+        if (ret.tag == TN_CELL_TENSOR)
+            tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
 }
 
 } // namespace tenon_torch

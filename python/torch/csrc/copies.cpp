@@ -23,13 +23,17 @@ void release_tensor(void *kept) {
  * TENON_VALIDATE, which knows no memory of others, as a copy on the device. */
 tn_tensor *from_cpu(const Tensor &from, tn_device to) {
     auto *kept = new Tensor(from);
-    tn_tensor *t = tn_from_blob(from.mutable_data_ptr(), ints_of(from.sizes()), tn_no_ints(), dtype_of(from.scalar_type()),
-                                tn_device_parse("cpu:0"), release_tensor, kept);
-    if (t != nullptr) return t;
+    tn_tensor *t =
+        tn_from_blob(from.mutable_data_ptr(), ints_of(from.sizes()), tn_no_ints(),
+                     dtype_of(from.scalar_type()), tn_device_parse("cpu:0"), release_tensor, kept);
+    if (t != nullptr)
+        return t;
     delete kept;
-    if (tn_error_status() != TN_ERR_UNSUPPORTED) throw_error();
+    if (tn_error_status() != TN_ERR_UNSUPPORTED)
+        throw_error();
     tn_error_clear();
-    return check(tn_from_data(from.const_data_ptr(), ints_of(from.sizes()), dtype_of(from.scalar_type()), to));
+    return check(tn_from_data(from.const_data_ptr(), ints_of(from.sizes()),
+                              dtype_of(from.scalar_type()), to));
 }
 
 void copy_in(const Tensor &from, const Tensor &to, bool non_blocking) {
@@ -40,29 +44,34 @@ void copy_in(const Tensor &from, const Tensor &to, bool non_blocking) {
         TN_SCOPE;
         check(tn_copy_(borrow(to), from_cpu(source, device), non_blocking));
     }
-    if (!non_blocking || tn_pinned_owner(source.const_data_ptr()).type == 0) check(tn_stream_synchronize(check(tn_current_stream(device))));
+    if (!non_blocking || tn_pinned_owner(source.const_data_ptr()).type == 0)
+        check(tn_stream_synchronize(check(tn_current_stream(device))));
 }
 
 void copy_out(const Tensor &from, const Tensor &to) {
     Tensor source = from.expand(to.sizes());
     bool direct = to.scalar_type() == from.scalar_type() && to.is_contiguous();
-    Tensor target = direct ? to : at::empty(to.sizes(), at::TensorOptions().dtype(from.scalar_type()));
+    Tensor target =
+        direct ? to : at::empty(to.sizes(), at::TensorOptions().dtype(from.scalar_type()));
     {
         TN_SCOPE;
         check(tn_to_host(borrow(source), target.mutable_data_ptr(), target.nbytes()));
     }
-    if (!direct) to.copy_(target);
+    if (!direct)
+        to.copy_(target);
 }
 
 Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
-    if (dst.numel() == 0) return dst;
+    if (dst.numel() == 0)
+        return dst;
     if (is_ours(self) && is_ours(dst)) {
         TN_SCOPE;
         check(tn_copy_(borrow(dst), borrow(self.expand(dst.sizes())), non_blocking));
     } else if (self.is_cpu()) {
         copy_in(self, dst, non_blocking);
     } else {
-        TORCH_CHECK_NOT_IMPLEMENTED(dst.is_cpu(), "no copies from ", self.device(), " to ", dst.device());
+        TORCH_CHECK_NOT_IMPLEMENTED(dst.is_cpu(), "no copies from ", self.device(), " to ",
+                                    dst.device());
         copy_out(self, dst);
     }
     return dst;
@@ -83,13 +92,16 @@ at::Scalar local_scalar_dense(const Tensor &self) {
     }
     int64_t value = 0;
     check(tn_item_i64(t, &value));
-    if (self.scalar_type() == at::kBool) return value != 0;
+    if (self.scalar_type() == at::kBool)
+        return value != 0;
     return value;
 }
 
 bool equal(const Tensor &self, const Tensor &other) {
-    TORCH_CHECK(self.device() == other.device(), "equal: tensors on ", self.device(), " and ", other.device());
-    if (self.sizes() != other.sizes()) return false;
+    TORCH_CHECK(self.device() == other.device(), "equal: tensors on ", self.device(), " and ",
+                other.device());
+    if (self.sizes() != other.sizes())
+        return false;
     TN_SCOPE;
     bool answer = false;
     check(tn_equal(borrow(self), borrow(other), &answer));

@@ -37,13 +37,15 @@ std::string name_of(tn_device device) {
 int find(const Devices &all, tn_device device) {
     size_t n = all.n.load(std::memory_order_acquire);
     for (size_t i = 0; i < n; i++)
-        if (tn_device_equal(all.list[i], device)) return static_cast<int>(i);
+        if (tn_device_equal(all.list[i], device))
+            return static_cast<int>(i);
     return -1;
 }
 
 /* The lock is held. */
 void add(Devices &all, tn_device device) {
-    if (find(all, device) >= 0) return;
+    if (find(all, device) >= 0)
+        return;
     size_t n = all.n;
     TORCH_CHECK(n < most, "PyTorch has room for ", most, " devices");
     all.list[n] = device;
@@ -54,19 +56,22 @@ void open_listed(Devices &all, const char *names) {
     std::istringstream stream(names);
     for (std::string name; std::getline(stream, name, ',');) {
         tn_device device = tn_device_parse(name.c_str());
-        if (device.type == 0) throw_error();
+        if (device.type == 0)
+            throw_error();
         add(all, device);
     }
 }
 
 void note_type(const tn_plugin_info *info, void *types) {
-    if (std::string(info->state) == "ready") static_cast<std::vector<std::string> *>(types)->push_back(info->device_type);
+    if (std::string(info->state) == "ready")
+        static_cast<std::vector<std::string> *>(types)->push_back(info->device_type);
 }
 
 /* A plugin that does not work is left out here; `tenon plugins` says why. The default device has to work. */
 void open_all(Devices &all) {
     tn_device first = tn_default_device();
-    if (first.type == 0) throw_error();
+    if (first.type == 0)
+        throw_error();
     add(all, first);
     std::vector<std::string> types;
     tn_plugin_list(true, note_type, &types);
@@ -74,16 +79,19 @@ void open_all(Devices &all) {
         uint32_t n = tn_device_count(type.c_str());
         for (uint32_t i = 0; i < n; i++) {
             tn_device device = tn_device_parse((type + ":" + std::to_string(i)).c_str());
-            if (device.type != 0) add(all, device);
+            if (device.type != 0)
+                add(all, device);
         }
     }
     tn_error_clear();
 }
 
 void open(Devices &all) {
-    if (all.opened.load(std::memory_order_acquire)) return;
+    if (all.opened.load(std::memory_order_acquire))
+        return;
     std::lock_guard<std::mutex> guard(all.lock);
-    if (all.opened) return;
+    if (all.opened)
+        return;
     try {
         const char *names = std::getenv("TENON_TORCH_DEVICES");
         if (names != nullptr && *names != 0)
@@ -106,13 +114,15 @@ c10::DeviceIndex device_count() noexcept {
 }
 
 tn_device device_at(c10::DeviceIndex index) {
-    if (index < 0) index = current;
+    if (index < 0)
+        index = current;
     Devices &all = devices();
     open(all);
     size_t n = all.n.load(std::memory_order_acquire);
     TORCH_CHECK(n > 0, all.problem);
-    TORCH_CHECK(static_cast<size_t>(index) < n, "device index ", static_cast<int>(index), " of ", n,
-                " that Tenon has; tenon_torch.devices() lists them, TENON_TORCH_DEVICES chooses them");
+    TORCH_CHECK(
+        static_cast<size_t>(index) < n, "device index ", static_cast<int>(index), " of ", n,
+        " that Tenon has; tenon_torch.devices() lists them, TENON_TORCH_DEVICES chooses them");
     return all.list[index];
 }
 
@@ -131,8 +141,10 @@ c10::DeviceIndex index_of(tn_device device) {
 std::vector<std::string> device_names() {
     std::vector<std::string> names;
     c10::DeviceIndex n = device_count();
-    if (n == 0) device_at(0); /* says why */
-    for (c10::DeviceIndex i = 0; i < n; i++) names.push_back(name_of(device_at(i)));
+    if (n == 0)
+        device_at(0); /* says why */
+    for (c10::DeviceIndex i = 0; i < n; i++)
+        names.push_back(name_of(device_at(i)));
     return names;
 }
 

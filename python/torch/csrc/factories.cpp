@@ -21,7 +21,8 @@ using std::optional;
 /* Makes the device current while a tensor is made on it. */
 class On {
   public:
-    explicit On(const optional<c10::Device> &device) : before(exchange_device(device ? device->index() : -1)) {}
+    explicit On(const optional<c10::Device> &device)
+        : before(exchange_device(device ? device->index() : -1)) {}
     ~On() {
         exchange_device(before);
     }
@@ -33,7 +34,8 @@ class On {
 };
 
 void check_options(optional<c10::Layout> layout, optional<bool> pinned) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::kStrided, "Tenon has strided tensors alone");
+    TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::kStrided,
+                                "Tenon has strided tensors alone");
     TORCH_CHECK(!pinned || !*pinned, "memory of the CPU alone is pinned");
 }
 
@@ -43,29 +45,37 @@ c10::ScalarType checked(optional<c10::ScalarType> type) {
     return t;
 }
 
-Tensor empty(IntArrayRef size, optional<c10::ScalarType> type, optional<c10::Layout> layout, optional<c10::Device> device,
-             optional<bool> pinned, optional<c10::MemoryFormat> format) {
+Tensor empty(IntArrayRef size, optional<c10::ScalarType> type, optional<c10::Layout> layout,
+             optional<c10::Device> device, optional<bool> pinned,
+             optional<c10::MemoryFormat> format) {
     check_options(layout, pinned);
     On on(device);
-    return at::detail::empty_generic(size, allocator(), c10::DispatchKeySet(backend_key), checked(type), format);
+    return at::detail::empty_generic(size, allocator(), c10::DispatchKeySet(backend_key),
+                                     checked(type), format);
 }
 
-Tensor empty_strided(IntArrayRef size, IntArrayRef stride, optional<c10::ScalarType> type, optional<c10::Layout> layout,
-                     optional<c10::Device> device, optional<bool> pinned) {
+Tensor empty_strided(IntArrayRef size, IntArrayRef stride, optional<c10::ScalarType> type,
+                     optional<c10::Layout> layout, optional<c10::Device> device,
+                     optional<bool> pinned) {
     check_options(layout, pinned);
     On on(device);
-    return at::detail::empty_strided_generic(size, stride, allocator(), c10::DispatchKeySet(backend_key), checked(type));
+    return at::detail::empty_strided_generic(size, stride, allocator(),
+                                             c10::DispatchKeySet(backend_key), checked(type));
 }
 
 /* Sizes and strides of `self` are set; its storage must reach as far. */
 void reach(const Tensor &self) {
     c10::TensorImpl *impl = self.unsafeGetTensorImpl();
-    if (impl->numel() == 0) return;
-    size_t bytes = at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(),
-                                                    static_cast<size_t>(impl->storage_offset()));
+    if (impl->numel() == 0)
+        return;
+    size_t bytes =
+        at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(),
+                                         static_cast<size_t>(impl->storage_offset()));
     c10::StorageImpl *storage = impl->unsafe_storage().unsafeGetStorageImpl();
-    if (bytes <= storage->nbytes()) return;
-    TORCH_CHECK(storage->resizable(), "a storage that is not resizable has ", storage->nbytes(), " bytes, ", bytes, " are needed");
+    if (bytes <= storage->nbytes())
+        return;
+    TORCH_CHECK(storage->resizable(), "a storage that is not resizable has ", storage->nbytes(),
+                " bytes, ", bytes, " are needed");
     resize_storage(*storage, bytes);
 }
 
@@ -76,19 +86,23 @@ const Tensor &resize_(const Tensor &self, IntArrayRef size, optional<c10::Memory
         reach(self);
     }
     if (format) {
-        TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "resize_ takes no memory format preserve");
+        TORCH_CHECK(*format != c10::MemoryFormat::Preserve,
+                    "resize_ takes no memory format preserve");
         impl->empty_tensor_restride(*format);
         reach(self);
     }
     return self;
 }
 
-Tensor as_strided(const Tensor &self, IntArrayRef size, IntArrayRef stride, optional<int64_t> offset) {
+Tensor as_strided(const Tensor &self, IntArrayRef size, IntArrayRef stride,
+                  optional<int64_t> offset) {
     return at::native::as_strided_tensorimpl(self, size, stride, offset);
 }
 
-Tensor &set_to(Tensor &self, c10::Storage source, int64_t offset, IntArrayRef size, IntArrayRef stride) {
-    TORCH_CHECK(source.device() == self.device(), "set_ of a tensor on ", self.device(), " to a storage on ", source.device());
+Tensor &set_to(Tensor &self, c10::Storage source, int64_t offset, IntArrayRef size,
+               IntArrayRef stride) {
+    TORCH_CHECK(source.device() == self.device(), "set_ of a tensor on ", self.device(),
+                " to a storage on ", source.device());
     TORCH_CHECK(offset >= 0, "an offset of ", offset);
     c10::TensorImpl *impl = self.unsafeGetTensorImpl();
     impl->set_storage_keep_dtype(std::move(source));
@@ -108,12 +122,15 @@ Tensor &set_to_storage(Tensor &self, c10::Storage source) {
 }
 
 Tensor &set_to_tensor(Tensor &self, const Tensor &source) {
-    return self.is_same(source) ? self : set_to(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+    return self.is_same(source) ? self
+                                : set_to(self, source.storage(), source.storage_offset(),
+                                         source.sizes(), source.strides());
 }
 
 Tensor &set_to_nothing(Tensor &self) {
     On on(self.device());
-    c10::Storage nothing(c10::Storage::use_byte_size_t(), 0, allocator()->allocate(0), allocator(), true);
+    c10::Storage nothing(c10::Storage::use_byte_size_t(), 0, allocator()->allocate(0), allocator(),
+                         true);
     return set_to(self, std::move(nothing), 0, {0}, {});
 }
 
@@ -125,39 +142,66 @@ Tensor &fill_out(Tensor &out, const Tensor &result) {
 }
 
 /* PyTorch computes the steps of integers in integers, of others in the dtype that it accumulates in. */
-Tensor &arange_out(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step, Tensor &out) {
+Tensor &arange_out(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step,
+                   Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("arange.start").scalar(start).scalar(end).scalar(step).dtype(out.scalar_type()).device(out.device().index()).one());
+    return fill_out(out, Call("arange.start")
+                             .scalar(start)
+                             .scalar(end)
+                             .scalar(step)
+                             .dtype(out.scalar_type())
+                             .device(out.device().index())
+                             .one());
 }
 
 Tensor &linspace_out(const at::Scalar &start, const at::Scalar &end, int64_t steps, Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("linspace").scalar(start).scalar(end).integer(steps).dtype(out.scalar_type()).device(out.device().index()).one());
+    return fill_out(out, Call("linspace")
+                             .scalar(start)
+                             .scalar(end)
+                             .integer(steps)
+                             .dtype(out.scalar_type())
+                             .device(out.device().index())
+                             .one());
 }
 
 Tensor &eye_m_out(int64_t n, int64_t m, Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("eye.m").integer(n).integer(m).dtype(out.scalar_type()).device(out.device().index()).one());
+    return fill_out(out, Call("eye.m")
+                             .integer(n)
+                             .integer(m)
+                             .dtype(out.scalar_type())
+                             .device(out.device().index())
+                             .one());
 }
 
 Tensor &eye_out(int64_t n, Tensor &out) {
     return eye_m_out(n, n, out);
 }
 
-Tensor triangle(const char *name, int64_t row, int64_t col, int64_t offset, optional<c10::ScalarType> type, optional<c10::Device> device) {
+Tensor triangle(const char *name, int64_t row, int64_t col, int64_t offset,
+                optional<c10::ScalarType> type, optional<c10::Device> device) {
     TN_SCOPE;
     c10::DeviceIndex index = device && device->has_index() ? device->index() : current_device();
-    return Call(name).integer(row).integer(col).integer(offset).dtype(type.value_or(at::kLong)).device(index).one();
+    return Call(name)
+        .integer(row)
+        .integer(col)
+        .integer(offset)
+        .dtype(type.value_or(at::kLong))
+        .device(index)
+        .one();
 }
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, optional<c10::ScalarType> type, optional<c10::Layout> layout,
-                    optional<c10::Device> device, optional<bool> pinned) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, optional<c10::ScalarType> type,
+                    optional<c10::Layout> layout, optional<c10::Device> device,
+                    optional<bool> pinned) {
     check_options(layout, pinned);
     return triangle("tril_indices", row, col, offset, type, device);
 }
 
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, optional<c10::ScalarType> type, optional<c10::Layout> layout,
-                    optional<c10::Device> device, optional<bool> pinned) {
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, optional<c10::ScalarType> type,
+                    optional<c10::Layout> layout, optional<c10::Device> device,
+                    optional<bool> pinned) {
     check_options(layout, pinned);
     return triangle("triu_indices", row, col, offset, type, device);
 }
@@ -167,7 +211,8 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, optional<c10::Scal
 Tensor number_pow(const at::Scalar &self, const Tensor &exponent) {
     TN_SCOPE;
     auto type = at::result_type(self, exponent);
-    Tensor base = Call("full").ints({}).scalar(self).dtype(type).device(exponent.device().index()).one();
+    Tensor base =
+        Call("full").ints({}).scalar(self).dtype(type).device(exponent.device().index()).one();
     return Call("pow.Tensor").tensor(base).tensor(exponent).one();
 }
 
@@ -176,14 +221,22 @@ Tensor &number_pow_out(const at::Scalar &self, const Tensor &exponent, Tensor &o
 }
 
 /* PyTorch says with a word what Tenon says with a flag. */
-Tensor searchsorted(const Tensor &sorted, const Tensor &self, bool in_i32, bool right, optional<std::string_view> side, const optional<Tensor> &order) {
-    TORCH_CHECK(!side || *side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ",
+Tensor searchsorted(const Tensor &sorted, const Tensor &self, bool in_i32, bool right,
+                    optional<std::string_view> side, const optional<Tensor> &order) {
+    TORCH_CHECK(!side || *side == "left" || *side == "right",
+                "torch.searchsorted(): side can only be 'left' or 'right' but got ",
                 side ? std::string(*side) : "");
-    TORCH_CHECK(!right || !side || *side == "right", "torch.searchsorted(): side and right can't be set to opposites, got side of ",
+    TORCH_CHECK(!right || !side || *side == "right",
+                "torch.searchsorted(): side and right can't be set to opposites, got side of ",
                 side ? std::string(*side) : "", " while right was True");
     TN_SCOPE;
-    return Call("searchsorted.Tensor").tensor(sorted).tensor(self).flag(in_i32).flag(right || (side && *side == "right"))
-        .tensor(order.value_or(Tensor())).one();
+    return Call("searchsorted.Tensor")
+        .tensor(sorted)
+        .tensor(self)
+        .flag(in_i32)
+        .flag(right || (side && *side == "right"))
+        .tensor(order.value_or(Tensor()))
+        .one();
 }
 
 } // namespace
@@ -193,9 +246,13 @@ void add_factories(Hand &hand) {
     hand.add("empty_strided", TORCH_FN(empty_strided));
     hand.add("resize_", TORCH_FN(resize_));
     hand.add("as_strided", TORCH_FN(as_strided));
-    hand.add("view", TORCH_FN(static_cast<Tensor (*)(const Tensor &, IntArrayRef)>(at::native::view)));
-    hand.add("_reshape_alias", TORCH_FN(static_cast<Tensor (*)(const Tensor &, IntArrayRef, IntArrayRef)>(at::native::_reshape_alias)));
-    hand.add("unfold", TORCH_FN(static_cast<Tensor (*)(const Tensor &, int64_t, int64_t, int64_t)>(at::native::unfold)));
+    hand.add("view",
+             TORCH_FN(static_cast<Tensor (*)(const Tensor &, IntArrayRef)>(at::native::view)));
+    hand.add("_reshape_alias",
+             TORCH_FN(static_cast<Tensor (*)(const Tensor &, IntArrayRef, IntArrayRef)>(
+                 at::native::_reshape_alias)));
+    hand.add("unfold", TORCH_FN(static_cast<Tensor (*)(const Tensor &, int64_t, int64_t, int64_t)>(
+                           at::native::unfold)));
     hand.add("set_.source_Storage_storage_offset", TORCH_FN(set_to));
     hand.add("set_.source_Storage", TORCH_FN(set_to_storage));
     hand.add("set_.source_Tensor", TORCH_FN(set_to_tensor));

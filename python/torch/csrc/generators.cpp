@@ -17,17 +17,20 @@ namespace {
 class Generator final : public c10::GeneratorImpl {
   public:
     Generator(c10::DeviceIndex index, bool is_default)
-        : GeneratorImpl(c10::Device(device_type, index), c10::DispatchKeySet(backend_key)), is_default(is_default) {}
+        : GeneratorImpl(c10::Device(device_type, index), c10::DispatchKeySet(backend_key)),
+          is_default(is_default) {}
 
     void get(uint64_t *seed, uint64_t *offset) const {
         *seed = own_seed;
         *offset = own_offset;
-        if (is_default) check(tn_generator_get(device_at(device_.index()), seed, offset));
+        if (is_default)
+            check(tn_generator_get(device_at(device_.index()), seed, offset));
     }
     void set(uint64_t seed, uint64_t offset) {
         own_seed = seed;
         own_offset = offset;
-        if (is_default) check(tn_generator_set(device_at(device_.index()), seed, offset));
+        if (is_default)
+            check(tn_generator_set(device_at(device_.index()), seed, offset));
     }
 
     void set_current_seed(uint64_t seed) override {
@@ -60,9 +63,10 @@ class Generator final : public c10::GeneratorImpl {
     }
     void set_state(const c10::TensorImpl &bytes) override {
         std::array<uint64_t, 2> state{};
-        TORCH_CHECK(bytes.is_cpu() && bytes.dtype() == caffe2::TypeMeta::Make<uint8_t>() && bytes.is_contiguous() &&
-                        bytes.numel() == sizeof state,
-                    "the state of a generator is ", sizeof state, " bytes on the CPU, as get_state gives them");
+        TORCH_CHECK(bytes.is_cpu() && bytes.dtype() == caffe2::TypeMeta::Make<uint8_t>() &&
+                        bytes.is_contiguous() && bytes.numel() == sizeof state,
+                    "the state of a generator is ", sizeof state,
+                    " bytes on the CPU, as get_state gives them");
         std::memcpy(state.data(), bytes.data(), sizeof state);
         set(state[0], state[1]);
     }
@@ -84,25 +88,30 @@ class Generator final : public c10::GeneratorImpl {
 const at::Generator &default_generator(c10::DeviceIndex index) {
     static std::mutex lock;
     static auto *made = new std::array<at::Generator, 128>;
-    if (index < 0) index = current_device();
+    if (index < 0)
+        index = current_device();
     device_at(index);
     std::lock_guard<std::mutex> guard(lock);
     at::Generator &generator = (*made)[static_cast<size_t>(index)];
-    if (!generator.defined()) generator = at::make_generator<Generator>(index, true);
+    if (!generator.defined())
+        generator = at::make_generator<Generator>(index, true);
     return generator;
 }
 
 at::Generator new_generator(c10::DeviceIndex index) {
-    if (index < 0) index = current_device();
+    if (index < 0)
+        index = current_device();
     device_at(index);
     return at::make_generator<Generator>(index, false);
 }
 
 DrawFrom::DrawFrom(const std::optional<at::Generator> &generator, c10::DeviceIndex index) {
-    if (!generator.has_value() || !generator->defined()) return;
-    TORCH_CHECK(generator->device() == c10::Device(device_type, index), "a generator of ", generator->device(), " for numbers on ",
-                c10::Device(device_type, index));
-    if (generator->get<Generator>()->is_default) return;
+    if (!generator.has_value() || !generator->defined())
+        return;
+    TORCH_CHECK(generator->device() == c10::Device(device_type, index), "a generator of ",
+                generator->device(), " for numbers on ", c10::Device(device_type, index));
+    if (generator->get<Generator>()->is_default)
+        return;
     own = *generator;
     device = device_at(index);
     own.mutex().lock();
@@ -112,9 +121,11 @@ DrawFrom::DrawFrom(const std::optional<at::Generator> &generator, c10::DeviceInd
 }
 
 DrawFrom::~DrawFrom() {
-    if (!own.defined()) return;
+    if (!own.defined())
+        return;
     uint64_t now_seed = 0, now_offset = 0;
-    if (tn_generator_get(device, &now_seed, &now_offset) == TN_OK) own.get<Generator>()->set(now_seed, now_offset);
+    if (tn_generator_get(device, &now_seed, &now_offset) == TN_OK)
+        own.get<Generator>()->set(now_seed, now_offset);
     tn_generator_set(device, seed, offset);
     own.mutex().unlock();
 }

@@ -36,7 +36,8 @@ class DeviceAllocator final : public c10::DeviceAllocator {
     c10::DataPtr allocate(size_t bytes) override {
         c10::DeviceIndex index = current_device();
         tn_device device = device_at(index);
-        if (bytes == 0) return {nullptr, c10::Device(device_type, index)};
+        if (bytes == 0)
+            return {nullptr, c10::Device(device_type, index)};
         return data_of(new_storage(bytes, device), index);
     }
     c10::DeleterFnPtr raw_deleter() const override {
@@ -49,12 +50,14 @@ class DeviceAllocator final : public c10::DeviceAllocator {
         return true;
     }
     void emptyCache(c10::MempoolId_t) override {
-        for (c10::DeviceIndex i = 0; i < device_count(); i++) check(tn_empty_cache(device_at(i)));
+        for (c10::DeviceIndex i = 0; i < device_count(); i++)
+            check(tn_empty_cache(device_at(i)));
     }
     void recordStream(const c10::DataPtr &data, c10::Stream stream) override;
     c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override;
     void resetAccumulatedStats(c10::DeviceIndex) override {
-        TORCH_CHECK_NOT_IMPLEMENTED(false, "Tenon counts allocations from the start; look at differences");
+        TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                    "Tenon counts allocations from the start; look at differences");
     }
     void resetPeakStats(c10::DeviceIndex index) override {
         check(tn_memory_reset_peaks(device_at(index)));
@@ -63,14 +66,16 @@ class DeviceAllocator final : public c10::DeviceAllocator {
 
 void DeviceAllocator::recordStream(const c10::DataPtr &data, c10::Stream stream) {
     tn_storage *storage = storage_of(data);
-    if (storage == nullptr) return;
+    if (storage == nullptr)
+        return;
     TN_SCOPE;
     int64_t size = static_cast<int64_t>(tn_storage_bytes(storage));
     tn_tensor *t = check(tn_from_storage(storage, tn_ints_of(&size, 1), tn_no_ints(), 0, TN_U8));
     check(tn_record_stream(t, stream_of(stream)));
 }
 
-void set(c10::CachingAllocator::StatArray &array, uint64_t now, uint64_t peak, uint64_t allocated, uint64_t freed) {
+void set(c10::CachingAllocator::StatArray &array, uint64_t now, uint64_t peak, uint64_t allocated,
+         uint64_t freed) {
     auto &stat = array[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
     stat.current = static_cast<int64_t>(now);
     stat.peak = static_cast<int64_t>(peak);
@@ -88,7 +93,8 @@ c10::CachingDeviceAllocator::DeviceStats DeviceAllocator::getDeviceStats(c10::De
     set(out.active_bytes, stats.active_bytes, stats.active_peak, 0, 0);
     set(out.requested_bytes, stats.requested_bytes, stats.requested_bytes, 0, 0);
     set(out.allocation, stats.n_allocations - stats.n_frees, 0, stats.n_allocations, stats.n_frees);
-    set(out.segment, stats.n_device_allocs - stats.n_device_frees, 0, stats.n_device_allocs, stats.n_device_frees);
+    set(out.segment, stats.n_device_allocs - stats.n_device_frees, 0, stats.n_device_allocs,
+        stats.n_device_frees);
     out.num_alloc_retries = static_cast<int64_t>(stats.n_retries);
     out.num_ooms = static_cast<int64_t>(stats.n_out_of_memory);
     out.num_device_alloc = static_cast<int64_t>(stats.n_device_allocs);
@@ -99,7 +105,8 @@ c10::CachingDeviceAllocator::DeviceStats DeviceAllocator::getDeviceStats(c10::De
 class PinnedAllocator final : public c10::Allocator {
   public:
     c10::DataPtr allocate(size_t bytes) override {
-        if (bytes == 0) return {nullptr, c10::Device(c10::DeviceType::CPU)};
+        if (bytes == 0)
+            return {nullptr, c10::Device(c10::DeviceType::CPU)};
         void *p = check(tn_pinned_alloc(device_at(-1), bytes));
         return {p, p, tn_pinned_free, c10::Device(c10::DeviceType::CPU)};
     }
@@ -117,7 +124,8 @@ bool has_addresses(tn_storage *storage, c10::DeviceIndex index) {
     auto &answer = known[static_cast<size_t>(index)];
     if (answer == 0) {
         answer = tn_storage_address(storage) != nullptr ? 1 : -1;
-        if (answer < 0) tn_error_clear();
+        if (answer < 0)
+            tn_error_clear();
     }
     return answer > 0;
 }
@@ -141,15 +149,19 @@ c10::DataPtr data_of(tn_storage *storage, c10::DeviceIndex index) {
         tn_storage_drop(storage);
         return {nullptr, device};
     }
-    if (has_addresses(storage, index)) return {tn_storage_address(storage), storage, drop_storage, device};
+    if (has_addresses(storage, index))
+        return {tn_storage_address(storage), storage, drop_storage, device};
     auto *opaque = new Opaque{storage, reserve_address(bytes), bytes};
     return {opaque->address, opaque, drop_opaque, device};
 }
 
 tn_storage *storage_of(const c10::DataPtr &data) {
-    if (data.get_context() == nullptr) return nullptr;
-    if (data.get_deleter() == drop_storage) return static_cast<tn_storage *>(data.get_context());
-    TORCH_CHECK(data.get_deleter() == drop_opaque, "this memory is not Tenon's, although its tensor says so");
+    if (data.get_context() == nullptr)
+        return nullptr;
+    if (data.get_deleter() == drop_storage)
+        return static_cast<tn_storage *>(data.get_context());
+    TORCH_CHECK(data.get_deleter() == drop_opaque,
+                "this memory is not Tenon's, although its tensor says so");
     return static_cast<Opaque *>(data.get_context())->storage;
 }
 
@@ -166,8 +178,10 @@ void resize_storage(c10::StorageImpl &storage, size_t bytes) {
     int64_t both = static_cast<int64_t>(std::min(bytes, storage.nbytes()));
     if (both > 0) {
         TN_SCOPE;
-        tn_tensor *to = check(tn_from_storage(storage_of(larger), tn_ints_of(&both, 1), tn_no_ints(), 0, TN_U8));
-        tn_tensor *from = check(tn_from_storage(storage_of(storage.data_ptr()), tn_ints_of(&both, 1), tn_no_ints(), 0, TN_U8));
+        tn_tensor *to = check(
+            tn_from_storage(storage_of(larger), tn_ints_of(&both, 1), tn_no_ints(), 0, TN_U8));
+        tn_tensor *from = check(tn_from_storage(storage_of(storage.data_ptr()),
+                                                tn_ints_of(&both, 1), tn_no_ints(), 0, TN_U8));
         check(tn_copy_(to, from, false));
     }
     storage.set_data_ptr_noswap(std::move(larger));

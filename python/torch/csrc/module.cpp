@@ -54,7 +54,8 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
         return pinned_allocator();
     }
     at::Device getDeviceFromPtr(void *) const override {
-        TORCH_CHECK_NOT_IMPLEMENTED(false, "an address does not say on which device of Tenon it is");
+        TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                    "an address does not say on which device of Tenon it is");
     }
     void resizePrivateUse1Bytes(const c10::Storage &storage, size_t bytes) const override {
         resize_storage(*storage.unsafeGetStorageImpl(), bytes);
@@ -64,7 +65,8 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
 void register_all() {
     at::RegisterPrivateUse1HooksInterface(new Hooks);
     c10::SetAllocator(device_type, allocator());
-    static auto *library = new torch::Library(torch::Library::IMPL, "aten", backend_key, __FILE__, __LINE__);
+    static auto *library =
+        new torch::Library(torch::Library::IMPL, "aten", backend_key, __FILE__, __LINE__);
     Hand hand(*library);
     add_factories(hand);
     add_copies(hand);
@@ -75,7 +77,8 @@ void register_all() {
 
 std::vector<std::tuple<std::string, std::string, std::string>> report() {
     std::vector<std::tuple<std::string, std::string, std::string>> lines;
-    for (const Outcome &outcome : outcomes()) lines.emplace_back(outcome.name, outcome.how, outcome.tenon);
+    for (const Outcome &outcome : outcomes())
+        lines.emplace_back(outcome.name, outcome.how, outcome.tenon);
     return lines;
 }
 
@@ -87,7 +90,8 @@ std::string load_plugin(const std::string &path) {
         false,
         [](const tn_plugin_info *info, void *user) {
             auto *wanted = static_cast<std::pair<std::string, std::string> *>(user);
-            if (wanted->first == info->path) wanted->second = info->device_type;
+            if (wanted->first == info->path)
+                wanted->second = info->device_type;
         },
         &found);
     TORCH_CHECK(!found.second.empty(), path, ": it was loaded, and is not among the plugins");
@@ -95,7 +99,8 @@ std::string load_plugin(const std::string &path) {
 }
 
 pybind11::object generator_object(int index) {
-    return pybind11::reinterpret_steal<pybind11::object>(THPGenerator_initDefaultGenerator(default_generator(static_cast<c10::DeviceIndex>(index))));
+    return pybind11::reinterpret_steal<pybind11::object>(
+        THPGenerator_initDefaultGenerator(default_generator(static_cast<c10::DeviceIndex>(index))));
 }
 
 } // namespace
@@ -127,8 +132,12 @@ PYBIND11_MODULE(_C, m) {
     m.def("devices", device_names);
     m.def("device_count", [] { return static_cast<int>(device_count()); });
     m.def("current_device", [] { return static_cast<int>(current_device()); });
-    m.def("exchange_device", [](int index) { return static_cast<int>(exchange_device(static_cast<c10::DeviceIndex>(index))); });
-    m.def("product", [](int index) { return std::string(tn_device_product(device_at(static_cast<c10::DeviceIndex>(index)))); });
+    m.def("exchange_device", [](int index) {
+        return static_cast<int>(exchange_device(static_cast<c10::DeviceIndex>(index)));
+    });
+    m.def("product", [](int index) {
+        return std::string(tn_device_product(device_at(static_cast<c10::DeviceIndex>(index))));
+    });
     m.def("default_generator", generator_object);
     m.def("load_plugin", load_plugin);
     m.def("report", report);

@@ -27,10 +27,13 @@ std::vector<Outcome> &list() {
 /* The arguments of one call: cells, and what they point to. */
 class Arguments {
   public:
-    Arguments(const Plan &plan, const c10::FunctionSchema &schema, const c10::IValue *values) : plan(plan), schema(schema), values(values) {
+    Arguments(const Plan &plan, const c10::FunctionSchema &schema, const c10::IValue *values)
+        : plan(plan), schema(schema), values(values) {
         find_device();
-        for (const Unused &unused : plan.unused) refuse_if_set(unused);
-        for (const Source &source : plan.sources) cells.push_back(cell_of(source));
+        for (const Unused &unused : plan.unused)
+            refuse_if_set(unused);
+        for (const Source &source : plan.sources)
+            cells.push_back(cell_of(source));
     }
 
     const tn_op *op() const {
@@ -48,39 +51,51 @@ class Arguments {
     /* Does a result live in the storage of an argument? PyTorch's functional operators never answer so. */
     bool is_input(tn_tensor *t) const {
         for (tn_tensor *input : inputs)
-            if (tn_shares_storage(input, t)) return true;
+            if (tn_shares_storage(input, t))
+                return true;
         return false;
     }
 
   private:
     void look_at(const at::Tensor &t, const std::string &name) {
-        if (!t.defined() || t.device().type() != device_type) return;
+        if (!t.defined() || t.device().type() != device_type)
+            return;
         c10::DeviceIndex i = t.device().index();
-        TORCH_CHECK(device < 0 || device == i, schema.name(), ": ", name, " is on ", device_text(i), ", arguments before it on ",
-                    device_text(device), "; tensors of one call must be on one device (x.to(...) copies)");
+        TORCH_CHECK(device < 0 || device == i, schema.name(), ": ", name, " is on ", device_text(i),
+                    ", arguments before it on ", device_text(device),
+                    "; tensors of one call must be on one device (x.to(...) copies)");
         device = i;
     }
     void find_device() {
         for (const Source &source : plan.sources) {
-            if (source.from < 0) continue;
+            if (source.from < 0)
+                continue;
             const c10::IValue &value = values[source.from];
             if (source.kind == Kind::tensor && value.isTensor())
                 look_at(value.toTensor(), source.name);
             else if (source.kind == Kind::tensors && value.isList())
                 for (const c10::IValue &entry : value.toListRef())
-                    if (entry.isTensor()) look_at(entry.toTensor(), source.name);
+                    if (entry.isTensor())
+                        look_at(entry.toTensor(), source.name);
         }
-        if (device < 0) device = current_device();
+        if (device < 0)
+            device = current_device();
     }
 
     void refuse_if_set(const Unused &unused) {
         const c10::IValue &value = values[unused.at];
-        if (value.isNone() || (value.isBool() && !value.toBool())) return;
-        if (value.isList() && value.toListRef().empty()) return;
-        if (value.isTensor() && !value.toTensor().defined()) return;
-        if (unused.value.has_value() && (value.isInt() || value.isBool() || value.isDouble()) && value == *unused.value) return;
-        TORCH_CHECK_NOT_IMPLEMENTED(false, schema.name(), " with ", unused.name, "=", value, " is not there on ", device_text(device),
-                                    ": Tenon's ", tn_op_schema(plan.op), " has no such argument");
+        if (value.isNone() || (value.isBool() && !value.toBool()))
+            return;
+        if (value.isList() && value.toListRef().empty())
+            return;
+        if (value.isTensor() && !value.toTensor().defined())
+            return;
+        if (unused.value.has_value() && (value.isInt() || value.isBool() || value.isDouble()) &&
+            value == *unused.value)
+            return;
+        TORCH_CHECK_NOT_IMPLEMENTED(false, schema.name(), " with ", unused.name, "=", value,
+                                    " is not there on ", device_text(device), ": Tenon's ",
+                                    tn_op_schema(plan.op), " has no such argument");
     }
 
     static tn_cell none() {
@@ -97,15 +112,17 @@ class Arguments {
     /* A tensor of the CPU is taken where PyTorch takes it: of rank 0, beside tensors of the device. A Python number becomes one,
      * which does not promote as other tensors do. */
     tn_cell number_on_cpu(const at::Tensor &t, const Source &source) {
-        TORCH_CHECK(t.device().is_cpu() && t.dim() == 0, schema.name(), ": ", source.name, " is on ", t.device(), ", other arguments on ",
-                    device_text(device), "; copy it with .to(\"", c10::Device(device_type, device).str(), "\")");
+        TORCH_CHECK(t.device().is_cpu() && t.dim() == 0, schema.name(), ": ", source.name,
+                    " is on ", t.device(), ", other arguments on ", device_text(device),
+                    "; copy it with .to(\"", c10::Device(device_type, device).str(), "\")");
         bool is_number = t.unsafeGetTensorImpl()->is_wrapped_number();
         if (is_number && plan.scalar_op != nullptr && source.from == plan.scalar_at) {
             with_scalar = true;
             return scalar_cell(t.item());
         }
         c10::ScalarType type = is_number ? promoted() : t.scalar_type();
-        return tensor_cell(check(tn_full(tn_ints_of(nullptr, 0), scalar_cell(t.item()), dtype_of(type), device_at(device))));
+        return tensor_cell(check(tn_full(tn_ints_of(nullptr, 0), scalar_cell(t.item()),
+                                         dtype_of(type), device_at(device))));
     }
     c10::ScalarType promoted() const {
         at::native::ResultTypeState state = {};
@@ -117,9 +134,11 @@ class Arguments {
     }
 
     tn_cell tensor_of(const c10::IValue &value, const Source &source) {
-        if (value.isNone() || !value.toTensor().defined()) return none();
+        if (value.isNone() || !value.toTensor().defined())
+            return none();
         const at::Tensor &t = value.toTensor();
-        if (t.device().type() == device_type) return tensor_cell(borrow(t));
+        if (t.device().type() == device_type)
+            return tensor_cell(borrow(t));
         return number_on_cpu(t, source);
     }
 
@@ -135,8 +154,9 @@ class Arguments {
             }
             if (t.device().type() != device_type) {
                 /* Indices may lie on the CPU, as on any device of PyTorch's. */
-                TORCH_CHECK(t.device().is_cpu() && source.name == "indices", schema.name(), ": one of ", source.name, " is on ", t.device(),
-                            ", others on ", device_text(device));
+                TORCH_CHECK(t.device().is_cpu() && source.name == "indices", schema.name(),
+                            ": one of ", source.name, " is on ", t.device(), ", others on ",
+                            device_text(device));
                 moved.push_back(t.to(c10::Device(device_type, device)));
                 t = moved.back();
             }
@@ -152,7 +172,8 @@ class Arguments {
 
     static tn_cell scalar_cell(const c10::Scalar &value) {
         TORCH_CHECK_TYPE(!value.isComplex(), "Tenon has no complex numbers");
-        if (value.isBoolean()) return tn_bool(value.toBool());
+        if (value.isBoolean())
+            return tn_bool(value.toBool());
         return value.isIntegral(false) ? tn_int(value.toLong()) : tn_float(value.toDouble());
     }
 
@@ -171,11 +192,13 @@ class Arguments {
         if (source.sizes) {
             auto sizes = value.toTensor().sizes();
             cell.n = static_cast<uint32_t>(sizes.size());
-            cell.v.ints = std::copy(sizes.begin(), sizes.end(), room_for(sizes.size())) - sizes.size();
+            cell.v.ints =
+                std::copy(sizes.begin(), sizes.end(), room_for(sizes.size())) - sizes.size();
         } else if (value.isList()) {
             auto entries = value.toListRef();
             int64_t *list = room_for(entries.size());
-            for (size_t i = 0; i < entries.size(); i++) list[i] = entries[i].toInt();
+            for (size_t i = 0; i < entries.size(); i++)
+                list[i] = entries[i].toInt();
             cell.n = static_cast<uint32_t>(entries.size());
             cell.v.ints = list;
         } else if (!value.isNone()) {
@@ -195,20 +218,34 @@ class Arguments {
     }
 
     tn_cell cell_of(const Source &source) {
-        if (source.from < 0) return left_out(source);
+        if (source.from < 0)
+            return left_out(source);
         const c10::IValue &value = values[source.from];
-        if (value.isNone()) return source.kind == Kind::ints && !source.optional ? ints_of(value, source) : none();
+        if (value.isNone())
+            return source.kind == Kind::ints && !source.optional ? ints_of(value, source) : none();
         switch (source.kind) {
-        case Kind::tensor: return tensor_of(value, source);
-        case Kind::tensors: return tensors_of(value, source);
-        case Kind::ints: return ints_of(value, source);
-        case Kind::integer: return tn_int(value.isBool() ? value.toBool() : value.toInt());
-        case Kind::number: return tn_float(value.toScalar().toDouble());
-        case Kind::flag: return tn_bool(value.toScalar().toBool());
-        case Kind::scalar: return source.cut && at::isIntegralType(promoted(), true) ? tn_int(value.toScalar().toLong()) : scalar_cell(value.toScalar());
-        case Kind::dtype: return tn_int(dtype_of(value.toScalarType()));
-        case Kind::device: return tn_int(tn_device_pack(device_at(device)));
-        case Kind::string: return string_cell(value.toStringRef().c_str());
+        case Kind::tensor:
+            return tensor_of(value, source);
+        case Kind::tensors:
+            return tensors_of(value, source);
+        case Kind::ints:
+            return ints_of(value, source);
+        case Kind::integer:
+            return tn_int(value.isBool() ? value.toBool() : value.toInt());
+        case Kind::number:
+            return tn_float(value.toScalar().toDouble());
+        case Kind::flag:
+            return tn_bool(value.toScalar().toBool());
+        case Kind::scalar:
+            return source.cut && at::isIntegralType(promoted(), true)
+                       ? tn_int(value.toScalar().toLong())
+                       : scalar_cell(value.toScalar());
+        case Kind::dtype:
+            return tn_int(dtype_of(value.toScalarType()));
+        case Kind::device:
+            return tn_int(tn_device_pack(device_at(device)));
+        case Kind::string:
+            return string_cell(value.toStringRef().c_str());
         case Kind::reduction: {
             static const char *const reductions[] = {"none", "mean", "sum"};
             return string_cell(reductions[value.toInt()]);
@@ -237,11 +274,13 @@ class Arguments {
 c10::IValue result_of(const Arguments &arguments, tn_cell &ret) {
     if (ret.tag == TN_CELL_TENSORS) {
         c10::List<at::Tensor> results;
-        for (uint32_t i = 0; i < ret.n; i++) results.push_back(adopt(static_cast<tn_tensor **>(ret.v.pointer)[i]));
+        for (uint32_t i = 0; i < ret.n; i++)
+            results.push_back(adopt(static_cast<tn_tensor **>(ret.v.pointer)[i]));
         tn_free_list(&ret);
         return results;
     }
-    if (ret.tag != TN_CELL_TENSOR) return at::Tensor();
+    if (ret.tag != TN_CELL_TENSOR)
+        return at::Tensor();
     auto *t = static_cast<tn_tensor *>(ret.v.pointer);
     if (arguments.is_input(t)) {
         tn_tensor *copy = tn_keep(tn_clone(t));
@@ -252,16 +291,20 @@ c10::IValue result_of(const Arguments &arguments, tn_cell &ret) {
 }
 
 /* Calls Tenon with the inputs that `values` has. */
-c10::SmallVector<c10::IValue, 4> call(const Plan &plan, const c10::FunctionSchema &schema, const c10::IValue *values) {
+c10::SmallVector<c10::IValue, 4> call(const Plan &plan, const c10::FunctionSchema &schema,
+                                      const c10::IValue *values) {
     TN_SCOPE;
     Arguments arguments(plan, schema, values);
     c10::SmallVector<tn_cell, 4> rets(plan.n_rets);
     {
-        DrawFrom draw(plan.generator < 0 ? std::nullopt : values[plan.generator].toOptional<at::Generator>(), arguments.index());
+        DrawFrom draw(plan.generator < 0 ? std::nullopt
+                                         : values[plan.generator].toOptional<at::Generator>(),
+                      arguments.index());
         check(tn_op_call(arguments.op(), arguments.data(), arguments.size(), rets.data()));
     }
     c10::SmallVector<c10::IValue, 4> results;
-    for (tn_cell &ret : rets) results.push_back(result_of(arguments, ret));
+    for (tn_cell &ret : rets)
+        results.push_back(result_of(arguments, ret));
     return results;
 }
 
@@ -272,7 +315,8 @@ class Functional final : public c10::OperatorKernel {
         size_t n = op.schema().arguments().size();
         auto results = call(plan, op.schema(), stack->data() + stack->size() - n);
         stack->resize(stack->size() - n);
-        for (auto &result : results) stack->push_back(std::move(result));
+        for (auto &result : results)
+            stack->push_back(std::move(result));
     }
 
   private:
@@ -290,10 +334,13 @@ class Inplace final : public c10::OperatorKernel {
             TN_SCOPE;
             Arguments arguments(plan, op.schema(), values);
             c10::SmallVector<tn_cell, 4> rets(plan.n_rets);
-            DrawFrom draw(plan.generator < 0 ? std::nullopt : values[plan.generator].toOptional<at::Generator>(), arguments.index());
+            DrawFrom draw(plan.generator < 0 ? std::nullopt
+                                             : values[plan.generator].toOptional<at::Generator>(),
+                          arguments.index());
             check(tn_op_call(arguments.op(), arguments.data(), arguments.size(), rets.data()));
             for (tn_cell &ret : rets)
-                if (ret.tag == TN_CELL_TENSOR) tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
+                if (ret.tag == TN_CELL_TENSOR)
+                    tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
         }
         stack->resize(stack->size() - n + 1); /* the first argument is the result */
     }
@@ -311,21 +358,26 @@ class Copied final : public c10::OperatorKernel {
         const c10::IValue *values = stack->data() + stack->size() - n;
         auto results = call(plan, op.schema(), values);
         std::vector<at::Tensor> outputs;
-        for (size_t i = 0; i < n_outputs; i++) outputs.push_back(values[inplace ? i : n - n_outputs + i].toTensor());
-        for (size_t i = 0; i < n_outputs; i++) copy(op.schema().name(), outputs[i], results[i].toTensor());
+        for (size_t i = 0; i < n_outputs; i++)
+            outputs.push_back(values[inplace ? i : n - n_outputs + i].toTensor());
+        for (size_t i = 0; i < n_outputs; i++)
+            copy(op.schema().name(), outputs[i], results[i].toTensor());
         stack->resize(stack->size() - n);
-        for (at::Tensor &output : outputs) stack->push_back(std::move(output));
+        for (at::Tensor &output : outputs)
+            stack->push_back(std::move(output));
     }
 
   private:
     void copy(const std::string &name, at::Tensor &output, const at::Tensor &result) const {
-        TORCH_CHECK(c10::canCast(result.scalar_type(), output.scalar_type()), "result type ", result.scalar_type(),
-                    " can't be cast to the desired output type ", output.scalar_type());
-        TORCH_CHECK(output.device() == result.device(), name, ": the output is on ", output.device(), ", the arguments on ",
-                    result.device());
-        TORCH_CHECK(!inplace || output.sizes() == result.sizes(), "output with shape ", output.sizes(),
-                    " doesn't match the broadcast shape ", result.sizes());
-        if (!inplace) at::native::resize_output(output, result.sizes());
+        TORCH_CHECK(c10::canCast(result.scalar_type(), output.scalar_type()), "result type ",
+                    result.scalar_type(), " can't be cast to the desired output type ",
+                    output.scalar_type());
+        TORCH_CHECK(output.device() == result.device(), name, ": the output is on ",
+                    output.device(), ", the arguments on ", result.device());
+        TORCH_CHECK(!inplace || output.sizes() == result.sizes(), "output with shape ",
+                    output.sizes(), " doesn't match the broadcast shape ", result.sizes());
+        if (!inplace)
+            at::native::resize_output(output, result.sizes());
         output.copy_(result);
     }
 
@@ -336,18 +388,21 @@ class Copied final : public c10::OperatorKernel {
 /* ---- registration ------------------------------------------------------------------------ */
 
 std::string short_name(const c10::OperatorName &name) {
-    return name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name); /* behind "aten::" */
+    return name.name.substr(6) +
+           (name.overload_name.empty() ? "" : "." + name.overload_name); /* behind "aten::" */
 }
 
 const Name *find_name(const std::string &torch) {
     for (int i = 0; i < n_names; i++)
-        if (torch == names[i].torch) return &names[i];
+        if (torch == names[i].torch)
+            return &names[i];
     return nullptr;
 }
 
 std::optional<std::string> left_why(const std::string &torch) {
     for (int i = 0; i < n_left_to_torch; i++)
-        if (torch == left_to_torch[i].torch) return left_to_torch[i].why;
+        if (torch == left_to_torch[i].torch)
+            return left_to_torch[i].why;
     return {};
 }
 
@@ -356,26 +411,34 @@ enum class Form { functional, inplace, out, view, other };
 Form form_of(const c10::FunctionSchema &schema) {
     size_t written = 0;
     for (const auto &argument : schema.arguments())
-        if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) written++;
+        if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())
+            written++;
     bool returns_alias = false;
-    for (const auto &result : schema.returns()) returns_alias |= result.alias_info() != nullptr;
-    if (written == 0) return returns_alias ? Form::view : Form::functional;
-    if (written != schema.returns().size()) return Form::other;
+    for (const auto &result : schema.returns())
+        returns_alias |= result.alias_info() != nullptr;
+    if (written == 0)
+        return returns_alias ? Form::view : Form::functional;
+    if (written != schema.returns().size())
+        return Form::other;
     const auto &last = schema.arguments().back();
-    if (last.is_out()) return Form::out;
-    return written == 1 && schema.arguments()[0].alias_info() != nullptr ? Form::inplace : Form::other;
+    if (last.is_out())
+        return Form::out;
+    return written == 1 && schema.arguments()[0].alias_info() != nullptr ? Form::inplace
+                                                                         : Form::other;
 }
 
 bool is_factory(const c10::FunctionSchema &schema) {
     for (const auto &argument : schema.arguments())
-        if (argument.name() == "layout" || argument.name() == "memory_format") return true;
+        if (argument.name() == "layout" || argument.name() == "memory_format")
+            return true;
     return false;
 }
 
 bool returns_tensors(const c10::FunctionSchema &schema) {
     for (const auto &result : schema.returns()) {
         auto kind = result.type()->kind();
-        if (kind != c10::TypeKind::TensorType && kind != c10::TypeKind::ListType) return false;
+        if (kind != c10::TypeKind::TensorType && kind != c10::TypeKind::ListType)
+            return false;
     }
     return !schema.returns().empty();
 }
@@ -383,27 +446,32 @@ bool returns_tensors(const c10::FunctionSchema &schema) {
 using ByName = std::multimap<std::string, c10::OperatorHandle>;
 
 /* The functional form of an in-place or out form: the same arguments, outputs aside. */
-std::optional<c10::OperatorHandle> functional_of(const c10::FunctionSchema &schema, size_t inputs, Form form, const ByName &all) {
+std::optional<c10::OperatorHandle> functional_of(const c10::FunctionSchema &schema, size_t inputs,
+                                                 Form form, const ByName &all) {
     std::string name = schema.name();
-    if (form == Form::inplace && name.back() == '_') name.pop_back();
+    if (form == Form::inplace && name.back() == '_')
+        name.pop_back();
     auto [begin, end] = all.equal_range(name);
     for (auto candidate = begin; candidate != end; ++candidate) {
         const auto &other = candidate->second.schema();
-        if (other.arguments().size() != inputs || form_of(other) != Form::functional) continue;
+        if (other.arguments().size() != inputs || form_of(other) != Form::functional)
+            continue;
         bool same = other.returns().size() == schema.returns().size();
         for (size_t i = 0; i < inputs && same; i++)
             same = other.arguments()[i].name() == schema.arguments()[i].name() &&
                    *other.arguments()[i].real_type() == *schema.arguments()[i].real_type();
-        if (same) return candidate->second;
+        if (same)
+            return candidate->second;
     }
     return {};
 }
 
-std::optional<Plan> plan_of(const std::string &torch, const c10::FunctionSchema &schema, size_t inputs, std::string &tenon,
-                            std::string &why) {
+std::optional<Plan> plan_of(const std::string &torch, const c10::FunctionSchema &schema,
+                            size_t inputs, std::string &tenon, std::string &why) {
     const Name *name = find_name(torch);
     tenon = name != nullptr ? name->tenon : torch;
-    auto plan = plan_for(schema, inputs, tenon.c_str(), name != nullptr ? name->arguments : "", why);
+    auto plan =
+        plan_for(schema, inputs, tenon.c_str(), name != nullptr ? name->arguments : "", why);
     return plan;
 }
 
@@ -411,7 +479,8 @@ struct Registration {
     torch::Library &library;
     const ByName &all;
 
-    template <typename Kernel> void add(const std::string &name, std::unique_ptr<Kernel> kernel) const {
+    template <typename Kernel>
+    void add(const std::string &name, std::unique_ptr<Kernel> kernel) const {
         library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::move(kernel)));
     }
 
@@ -419,12 +488,15 @@ struct Registration {
         const auto &schema = op.schema();
         std::string name = short_name(op.operator_name()), tenon, why;
         Form form = form_of(schema);
-        if (form == Form::view || form == Form::other || is_factory(schema) || !returns_tensors(schema)) return;
+        if (form == Form::view || form == Form::other || is_factory(schema) ||
+            !returns_tensors(schema))
+            return;
         if (auto reason = left_why(name)) {
             list().push_back({name, "left to PyTorch", *reason});
             return;
         }
-        size_t inputs = form == Form::out ? schema.arguments().size() - schema.returns().size() : schema.arguments().size();
+        size_t inputs = form == Form::out ? schema.arguments().size() - schema.returns().size()
+                                          : schema.arguments().size();
         if (form != Form::out) {
             auto plan = plan_of(name, schema, inputs, tenon, why);
             if (plan && plan->n_rets == schema.returns().size()) {
@@ -435,7 +507,8 @@ struct Registration {
                     add(name, std::make_unique<Inplace>(*plan));
                 return;
             }
-            if (plan) why = tenon + " has " + std::to_string(plan->n_rets) + " results";
+            if (plan)
+                why = tenon + " has " + std::to_string(plan->n_rets) + " results";
             if (form == Form::functional) {
                 if (tn_op_find(tenon.c_str()) == nullptr)
                     tn_error_clear(); /* nothing of that name: no news */
@@ -445,11 +518,14 @@ struct Registration {
             }
         }
         auto functional = functional_of(schema, inputs, form, all);
-        if (!functional) return;
+        if (!functional)
+            return;
         std::string base = short_name(functional->operator_name());
-        if (left_why(base)) return;
+        if (left_why(base))
+            return;
         auto plan = plan_of(base, functional->schema(), inputs, tenon, why);
-        if (!plan || plan->n_rets != schema.returns().size()) return;
+        if (!plan || plan->n_rets != schema.returns().size())
+            return;
         list().push_back({name, "copy of " + base, tenon});
         add(name, std::make_unique<Copied>(*plan, form == Form::inplace));
     }
@@ -463,12 +539,15 @@ const std::vector<Outcome> &outcomes() {
 
 /* Operators with a CompositeImplicit kernel are PyTorch's to compose: a kernel of ours would hide their gradients. */
 void register_operators(const std::set<std::string> &by_hand) {
-    static auto *library = new torch::Library(torch::Library::IMPL, "aten", backend_key, __FILE__, __LINE__);
+    static auto *library =
+        new torch::Library(torch::Library::IMPL, "aten", backend_key, __FILE__, __LINE__);
     auto &dispatcher = c10::Dispatcher::singleton();
     ByName all;
     for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
-        if (name.name.rfind("aten::", 0) != 0) continue;
-        if (auto op = dispatcher.findSchema(name)) all.emplace(name.name, *op);
+        if (name.name.rfind("aten::", 0) != 0)
+            continue;
+        if (auto op = dispatcher.findSchema(name))
+            all.emplace(name.name, *op);
     }
     Registration registration{*library, all};
     for (const auto &[full, op] : all) {

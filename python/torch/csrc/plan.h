@@ -8,7 +8,19 @@
 
 namespace tenon_torch {
 
-enum class Kind { tensor, tensors, integer, number, flag, scalar, ints, dtype, device, string, reduction };
+enum class Kind {
+    tensor,
+    tensors,
+    integer,
+    number,
+    flag,
+    scalar,
+    ints,
+    dtype,
+    device,
+    string,
+    reduction
+};
 
 /* Of an argument of Tenon's operator. */
 struct Source {
@@ -39,6 +51,7 @@ struct Plan {
 };
 
 /* `inputs`: how many of PyTorch's arguments count; the others are outputs. Says in `why` what does not fit. */
-std::optional<Plan> plan_for(const c10::FunctionSchema &schema, size_t inputs, const char *tenon, const char *words, std::string &why);
+std::optional<Plan> plan_for(const c10::FunctionSchema &schema, size_t inputs, const char *tenon,
+                             const char *words, std::string &why);
 
 } // namespace tenon_torch

@@ -52,12 +52,22 @@ Tensor &exponential(Tensor &self, double lambd, optional<Generator> generator) {
 
 Tensor &cauchy(Tensor &self, double median, double sigma, optional<Generator> generator) {
     TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0, but found sigma=", sigma);
-    return self.copy_(uniform(self, computed_in(self), generator).sub_(0.5).mul_(M_PI).tan_().mul_(sigma).add_(median));
+    return self.copy_(uniform(self, computed_in(self), generator)
+                          .sub_(0.5)
+                          .mul_(M_PI)
+                          .tan_()
+                          .mul_(sigma)
+                          .add_(median));
 }
 
 Tensor &geometric(Tensor &self, double p, optional<Generator> generator) {
     TORCH_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
-    return self.copy_(uniform(self, computed_in(self), generator).neg_().log1p_().div_(std::log1p(-p)).floor_().add_(1));
+    return self.copy_(uniform(self, computed_in(self), generator)
+                          .neg_()
+                          .log1p_()
+                          .div_(std::log1p(-p))
+                          .floor_()
+                          .add_(1));
 }
 
 Tensor &normal_(Tensor &self, double mean, double deviation, optional<Generator> generator) {
@@ -92,25 +102,42 @@ Tensor normal_deviation(double mean, const Tensor &deviation, optional<Generator
 
 /* Integers in [from, to). */
 Tensor &integers(Tensor &self, int64_t from, int64_t to, const optional<Generator> &generator) {
-    TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", to);
+    TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from,
+                " >= to=", to);
     TN_SCOPE;
     DrawFrom draw(generator, self.device().index());
-    return self.copy_(Call("randint").integer(from).integer(to).ints(self.sizes()).dtype(at::kLong).device(self.device().index()).one());
+    return self.copy_(Call("randint")
+                          .integer(from)
+                          .integer(to)
+                          .ints(self.sizes())
+                          .dtype(at::kLong)
+                          .device(self.device().index())
+                          .one());
 }
 
 /* The end of what self can hold: for floats up to where integers are exact. */
 int64_t end_of(const Tensor &self) {
     switch (self.scalar_type()) {
-    case at::kBool: return 2;
-    case at::kByte: return 256;
-    case at::kChar: return 128;
-    case at::kShort: return 32768;
-    case at::kInt: return int64_t{1} << 31;
-    case at::kHalf: return (1 << 11) + 1;
-    case at::kBFloat16: return (1 << 8) + 1;
-    case at::kFloat: return (1 << 24) + 1;
-    case at::kDouble: return (int64_t{1} << 53) + 1;
-    default: return INT64_MAX;
+    case at::kBool:
+        return 2;
+    case at::kByte:
+        return 256;
+    case at::kChar:
+        return 128;
+    case at::kShort:
+        return 32768;
+    case at::kInt:
+        return int64_t{1} << 31;
+    case at::kHalf:
+        return (1 << 11) + 1;
+    case at::kBFloat16:
+        return (1 << 8) + 1;
+    case at::kFloat:
+        return (1 << 24) + 1;
+    case at::kDouble:
+        return (int64_t{1} << 53) + 1;
+    default:
+        return INT64_MAX;
     }
 }
 
@@ -122,14 +149,16 @@ Tensor &random_to(Tensor &self, int64_t to, optional<Generator> generator) {
     return integers(self, 0, to, generator);
 }
 
-Tensor &random_from(Tensor &self, int64_t from, optional<int64_t> to, optional<Generator> generator) {
+Tensor &random_from(Tensor &self, int64_t from, optional<int64_t> to,
+                    optional<Generator> generator) {
     return integers(self, from, to.value_or(end_of(self)), generator);
 }
 
 Tensor &randperm_out(int64_t n, optional<Generator> generator, Tensor &out) {
     TN_SCOPE;
     DrawFrom draw(generator, out.device().index());
-    Tensor result = Call("randperm").integer(n).dtype(out.scalar_type()).device(out.device().index()).one();
+    Tensor result =
+        Call("randperm").integer(n).dtype(out.scalar_type()).device(out.device().index()).one();
     at::native::resize_output(out, result.sizes());
     return out.copy_(result);
 }

@@ -34,7 +34,8 @@ c10::Stream note(tn_stream *stream, c10::DeviceIndex index) {
     Streams &all = streams();
     std::lock_guard<std::mutex> guard(all.lock);
     auto &place = all.by_id[{index, id}];
-    if (place == nullptr) place = tn_stream_keep(stream);
+    if (place == nullptr)
+        place = tn_stream_keep(stream);
     return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, index), id);
 }
 
@@ -51,11 +52,13 @@ c10::Stream from_pool(c10::DeviceIndex index) {
         std::lock_guard<std::mutex> guard(all.lock);
         auto &pool = all.pool[index];
         if (pool.size() == pool_size)
-            return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, index), pool[all.next[index]++ % pool_size]);
+            return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, index),
+                               pool[all.next[index]++ % pool_size]);
     }
     c10::Stream stream = create(index, 0);
     std::lock_guard<std::mutex> guard(all.lock);
-    if (all.pool[index].size() < pool_size) all.pool[index].push_back(stream.id());
+    if (all.pool[index].size() < pool_size)
+        all.pool[index].push_back(stream.id());
     return stream;
 }
 
@@ -90,7 +93,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     void uncheckedSetDevice(c10::Device device) const noexcept override {
         try {
             exchange_device(device.index());
-        } catch (const c10::Error &) { /* it is asked to go back to where it was; if that is gone, it stays */
+        } catch (const c10::Error
+                     &) { /* it is asked to go back to where it was; if that is gone, it stays */
         }
     }
     c10::DeviceIndex deviceCount() const noexcept override {
@@ -131,22 +135,27 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         allocator()->recordStream(data, stream);
     }
 
-    void record(void **event, const c10::Stream &stream, const c10::DeviceIndex index, const c10::EventFlag flag) const override {
-        TORCH_CHECK(index == -1 || index == stream.device_index(), "an event of ", device_text(index), " is recorded on a stream of ",
+    void record(void **event, const c10::Stream &stream, const c10::DeviceIndex index,
+                const c10::EventFlag flag) const override {
+        TORCH_CHECK(index == -1 || index == stream.device_index(), "an event of ",
+                    device_text(index), " is recorded on a stream of ",
                     device_text(stream.device_index()));
         tn_stream *on = stream_of(stream);
         if (*event == nullptr)
-            *event = check(tn_event_create(tn_stream_device(on), flag == c10::EventFlag::BACKEND_DEFAULT));
+            *event = check(
+                tn_event_create(tn_stream_device(on), flag == c10::EventFlag::BACKEND_DEFAULT));
         check(tn_event_record(event_of(*event), on));
     }
     void block(void *event, const c10::Stream &stream) const override {
-        if (event != nullptr) check(tn_event_wait(event_of(event), stream_of(stream)));
+        if (event != nullptr)
+            check(tn_event_wait(event_of(event), stream_of(stream)));
     }
     bool queryEvent(void *event) const override {
         return event == nullptr || done(tn_event_query(event_of(event)));
     }
     void synchronizeEvent(void *event) const override {
-        if (event != nullptr) check(tn_event_synchronize(event_of(event)));
+        if (event != nullptr)
+            check(tn_event_synchronize(event_of(event)));
     }
     void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override {
         tn_event_destroy(event_of(event));
@@ -173,7 +182,8 @@ c10::DeviceCapability Guard::getDeviceCapability(c10::Device device) const {
         } catch (const c10::Error &) {
             continue;
         }
-        if (tn_device_has_dtype(d, dtype)) capability.capability_data.capability_bits |= uint64_t{1} << i;
+        if (tn_device_has_dtype(d, dtype))
+            capability.capability_data.capability_bits |= uint64_t{1} << i;
     }
     return capability;
 }
@@ -188,12 +198,14 @@ tn_stream *stream_of(const c10::Stream &stream) {
     {
         std::lock_guard<std::mutex> guard(all.lock);
         auto found = all.by_id.find({index, stream.id()});
-        if (found != all.by_id.end()) return found->second;
+        if (found != all.by_id.end())
+            return found->second;
     }
     TORCH_CHECK(stream.id() == 0, "there is no stream ", stream.id(), " on ", device_text(index));
     /* The default stream is the one that a thread has which never set another. */
     tn_stream *now = tn_stream_keep(check(tn_current_stream(device_at(index))));
-    TORCH_CHECK(tn_stream_id(now) == 0, "the default stream of ", device_text(index), " is not known: another was set before it was seen");
+    TORCH_CHECK(tn_stream_id(now) == 0, "the default stream of ", device_text(index),
+                " is not known: another was set before it was seen");
     note(now, index);
     tn_stream_drop(now);
     return stream_of(stream);

@@ -70,8 +70,8 @@ class Worker:
         if line not in self.all:
             return "error", "PyTorch has no such test; `tenon-conform-torch list --set exhaustive` prints them"
         op, torch_dtype, backward = self.all[line]
-        status, text = self.opinfo.run_pair(op, torch_dtype, self.device, 8, backward)
-        known = self.known.get((name, dtype)) or self.known.get((name, "*"))
+        status, text = self.opinfo.run_pair(op, torch_dtype, self.device, self.opinfo.SAMPLES, backward)
+        known = self.known.get((name, dtype, self.opinfo.OF[backward]))
         if status == "failed" and known and known[0] == "failed":
             return "unsupported", f"differs from PyTorch's CPU on every device: {known[1]}"
         return {"passed": ("pass", ""), "absent": ("unsupported", f"Tenon has no {text}"), "failed": ("fail", text),

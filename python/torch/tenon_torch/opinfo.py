@@ -10,8 +10,9 @@ compared by torch.testing. A pair of operator and dtype is
     failed    anything else that differs
     none      has no sample that PyTorch's CPU runs
 
-With --expect, a file of lines `OPERATOR DTYPE STATUS REASON` says which pairs do not pass (DTYPE `*`: any); a pair that does otherwise
-than the file says is an error, also where it passes. Exit code 1 then; without --expect where anything failed.
+With --expect, a file of lines `OPERATOR DTYPE OF STATUS REASON` says which pairs do not pass, OF results, gradients or both (`*`). A pair that
+does otherwise than the file says is an error, also where it passes, unless fewer samples run than it was written with. Exit code 1 then;
+without --expect where anything failed.
 """
 
 import argparse
@@ -36,6 +37,8 @@ DRAWS = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multi
 TIES = ("sort", "topk", "kthvalue", "mode", "median", "nanmedian")
 # (atol, rtol) of what both sides round, each in its own order
 WIDER = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (3e-2, 2e-2)}
+SAMPLES = 8
+OF = ("results", "gradients")
 ABSENT = (re.compile(r"Could not run '(aten::\S+)'"), re.compile(r"(aten::\S+) is not there on Tenon's devices"),
           re.compile(r"(Tenon has no dtype \S+)"), re.compile(r"(Tenon has no complex numbers)"))
 
@@ -146,12 +149,19 @@ def pairs(options):
 
 
 def read_expected(path):
+    """{(operator, dtype, "results" or "gradients"): (status, reason)}"""
     expected = {}
     for line in open(path) if path else ():
         if line.strip() and not line.startswith("#"):
-            name, dtype, status, reason = line.split(maxsplit=3)
-            expected[name, dtype] = status, reason
+            name, dtype, of, status, reason = line.split(maxsplit=4)
+            for one in OF if of == "*" else (of,):
+                expected[name, dtype, one] = status, reason.strip()
     return expected
+
+
+def surprises_us(status, wanted, samples):
+    """Is it otherwise than expected? What has no sample that runs says nothing, and what passes with few samples little."""
+    return status not in (wanted, "none") and not (status == "passed" and samples < SAMPLES)
 
 
 def main():
@@ -161,7 +171,7 @@ def main():
     parser.add_argument("--filter", default="*", help="operators of this pattern alone")
     parser.add_argument("--dtypes", default="", help="float32,int64: these alone")
     parser.add_argument("--every", type=int, default=1, help="every Nth pair alone")
-    parser.add_argument("--samples", type=int, default=8, help="at most so many of each pair")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="at most so many of each pair")
     parser.add_argument("--expect", help="file of what does not pass")
     parser.add_argument("--log", help="a line of JSON for each pair goes there")
     options = parser.parse_args()
@@ -175,8 +185,8 @@ def main():
         counts[status] += 1
         if log:
             print(json.dumps({"operator": name, "dtype": text, "status": status, "text": why}), file=log, flush=True)
-        wanted, _ = expected.get((name, text)) or expected.get((name, "*")) or ("passed", "")
-        surprise = status not in (wanted, "none") if options.expect else status == "failed"
+        wanted, _ = expected.get((name, text, OF[options.backward]), ("passed", ""))
+        surprise = surprises_us(status, wanted, options.samples) if options.expect else status == "failed"
         if surprise:
             surprises += 1
             print(f"{name} {text}: {status}{f', {wanted} expected' if options.expect else ''}: {why}", flush=True)
