@@ -150,17 +150,34 @@ static bool compare_teams(const state *a, const state *b, char *text, size_t siz
     return false;
 }
 
+static void set_teams(int openmp, int n) {
+    void *object = n > 0 ? dlopen(openmps[openmp], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void (*set)(int n) = NULL;
+    if (object)
+        *(void **)&set = dlsym(object, "omp_set_num_threads");
+    if (set)
+        set(n);
+    if (object)
+        dlclose(object);
+}
+
 static void restore_teams(const state *before) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        set_teams(i, before->teams[i]);
+}
+
+void tni_process_set_teams(int n, int before[TNI_N_OPENMPS]) {
+    state now;
+    look_teams(&now);
     for (int i = 0; i < TNI_N_OPENMPS; i++) {
-        void *object = before->teams[i] ? dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
-        void (*set)(int n) = NULL;
-        if (object)
-            *(void **)&set = dlsym(object, "omp_set_num_threads");
-        if (set)
-            set(before->teams[i]);
-        if (object)
-            dlclose(object);
+        before[i] = now.teams[i];
+        set_teams(i, before[i] ? n : 0);
     }
+}
+
+void tni_process_restore_teams(const int before[TNI_N_OPENMPS]) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        set_teams(i, before[i]);
 }
 
 /* ---- of the process ---------------------------------------------------------------------- */

@@ -69,6 +69,10 @@ typedef struct tni_process_state {
     int priority;
 } tni_process_state;
 
+/* For tests: each OpenMP that is loaded gives the thread n threads from now on; and back to what it was. */
+void tni_process_set_teams(int n, int before[TNI_N_OPENMPS]);
+void tni_process_restore_teams(const int before[TNI_N_OPENMPS]);
+
 void tni_process_look(tni_process_state *s);
 
 /* Looks again: the first part that is different from `before`, and in `text` what was done to it, as

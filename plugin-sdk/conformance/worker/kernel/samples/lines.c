@@ -76,9 +76,9 @@ void tc_lines_list_timed(const tc_sampler *m) {
 /* Many lines, long ones, all ranks; and in every dtype so much that the work is split. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
-        {2, {400, 300}, 1},    {2, {300, 400}, 0}, {1, {70001}, 0},
-        {2, {3, 5003}, 1},     {2, {5003, 3}, 0},  {2, {65541, 2}, 1},
-        {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0}, {3, {3, 50, 300}, 1},
+        {2, {400, 300}, 1},   {2, {300, 400}, 0}, {1, {70001}, 0},       {2, {3, 5003}, 1},
+        {2, {5003, 3}, 0},    {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0},
+        {3, {3, 50, 300}, 1}, {2, {2, 50257}, 1}, {2, {33003, 2}, 0},
     };
     static const struct sized split = {2, {303, 133}, 1}, lines = {2, {3, 5003}, 1},
                               down = {2, {31, 43}, 0};
