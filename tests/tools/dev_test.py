@@ -64,7 +64,7 @@ class Tree(unittest.TestCase):
     def dev(self, *words):
         keep = {k: v for k, v in os.environ.items() if k not in ("CI", "MESON_TESTTHREADS", "TENON_OFFLINE")}
         env = keep | {"PATH": f"{self.root}/bin:{os.environ['PATH']}",
-                      "PKG_CONFIG_PATH": f"{self.root}/installed"}
+                      "PKG_CONFIG_PATH": f"{self.root}/installed", "TENON_TORCH_PYTHON": "none"}
         result = subprocess.run([self.root / "dev", *words], env=env, capture_output=True, text=True)
         return result.returncode, result.stdout + result.stderr
 

@@ -1,7 +1,8 @@
 /* What the parts of the bridge share. PyTorch has one slot for devices of others, PrivateUse1; here its indices are the devices of all
  * plugins of Tenon. A torch storage owns one reference of a tn_storage, in the context of its DataPtr; shapes, strides
  * and gradients are PyTorch's, memory, streams and kernels Tenon's. */
-#pragma once
+#ifndef TNI_PYTHON_TORCH_CSRC_BRIDGE_H
+#define TNI_PYTHON_TORCH_CSRC_BRIDGE_H
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -137,3 +138,5 @@ struct Outcome {
 const std::vector<Outcome> &outcomes();
 
 } // namespace tenon_torch
+
+#endif

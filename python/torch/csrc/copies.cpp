@@ -1,5 +1,5 @@
 /* By hand: copies between devices and to the CPU, and values that leave the device. */
-#include "hand.h"
+#include "python/torch/csrc/hand.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>

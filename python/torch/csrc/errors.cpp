@@ -1,4 +1,4 @@
-#include "bridge.h"
+#include "python/torch/csrc/bridge.h"
 
 namespace tenon_torch {
 

@@ -1,5 +1,5 @@
 /* By hand: what makes tensors, what views them, and what changes their storage. */
-#include "hand.h"
+#include "python/torch/csrc/hand.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
@@ -134,7 +134,7 @@ Tensor &set_to_nothing(Tensor &self) {
     return set_to(self, std::move(nothing), 0, {0}, {});
 }
 
-/* ---- factories whose out form alone PyTorch asks for: by the functional one and a copy --- */
+/* ---- factories whose out form alone is asked for ----------------------------------------- */
 
 Tensor &fill_out(Tensor &out, const Tensor &result) {
     at::native::resize_output(out, result.sizes());

@@ -1,7 +1,8 @@
 /* Operators that are written by hand: each file adds its own. */
-#pragma once
+#ifndef TNI_PYTHON_TORCH_CSRC_HAND_H
+#define TNI_PYTHON_TORCH_CSRC_HAND_H
 
-#include "bridge.h"
+#include "python/torch/csrc/bridge.h"
 
 #include <set>
 #include <torch/library.h>
@@ -29,3 +30,5 @@ void add_networks(Hand &hand);
 void register_operators(const std::set<std::string> &by_hand); /* operators.cpp */
 
 } // namespace tenon_torch
+
+#endif

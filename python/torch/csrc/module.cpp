@@ -1,5 +1,5 @@
 /* What PyTorch is told when the bridge is loaded, and what its Python half asks. */
-#include "hand.h"
+#include "python/torch/csrc/hand.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>

@@ -1,4 +1,4 @@
-#include "names.h"
+#include "python/torch/csrc/names.h"
 
 namespace tenon_torch {
 

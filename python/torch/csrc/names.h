@@ -1,5 +1,6 @@
 /* Where an operator of PyTorch and the one of Tenon that answers it differ in name or arguments. */
-#pragma once
+#ifndef TNI_PYTHON_TORCH_CSRC_NAMES_H
+#define TNI_PYTHON_TORCH_CSRC_NAMES_H
 
 namespace tenon_torch {
 
@@ -23,3 +24,5 @@ extern const Left left_to_torch[];
 extern const int n_left_to_torch;
 
 } // namespace tenon_torch
+
+#endif

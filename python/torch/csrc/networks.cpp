@@ -1,5 +1,5 @@
 /* By hand: layers of networks whose operators differ by more than names. */
-#include "hand.h"
+#include "python/torch/csrc/hand.h"
 
 #include <algorithm>
 #include <ATen/TensorOperators.h>

@@ -1,7 +1,7 @@
 /* One boxed function for each operator of PyTorch that one of Tenon answers: the functional form by a call, in-place
  * and out forms by the in-place form where Tenon has it, else by the functional one and a copy. */
-#include "names.h"
-#include "plan.h"
+#include "python/torch/csrc/names.h"
+#include "python/torch/csrc/plan.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>

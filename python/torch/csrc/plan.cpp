@@ -1,4 +1,4 @@
-#include "plan.h"
+#include "python/torch/csrc/plan.h"
 
 #include <map>
 #include <set>

@@ -1,7 +1,8 @@
 /* How the arguments of an operator of PyTorch become those of one of Tenon, worked out once, when it is registered. */
-#pragma once
+#ifndef TNI_PYTHON_TORCH_CSRC_PLAN_H
+#define TNI_PYTHON_TORCH_CSRC_PLAN_H
 
-#include "bridge.h"
+#include "python/torch/csrc/bridge.h"
 
 #include <ATen/core/function_schema.h>
 #include <optional>
@@ -55,3 +56,5 @@ std::optional<Plan> plan_for(const c10::FunctionSchema &schema, size_t inputs, c
                              const char *words, std::string &why);
 
 } // namespace tenon_torch
+
+#endif

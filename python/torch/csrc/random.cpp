@@ -1,5 +1,5 @@
 /* By hand: what draws numbers. Everything is made of rand, randint and randn of Tenon, whose numbers are the same on every device. */
-#include "hand.h"
+#include "python/torch/csrc/hand.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>

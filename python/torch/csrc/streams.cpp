@@ -1,5 +1,5 @@
 /* The guard: devices, streams and events, as PyTorch's generic code and its Python classes Stream and Event use them. */
-#include "bridge.h"
+#include "python/torch/csrc/bridge.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <map>

@@ -25,7 +25,7 @@ _lazy_init = init
 
 
 def _is_in_bad_fork():
-    return False  # devices serve a forked child as docs/decisions/0017 has it
+    return False  # devices serve a forked child as docs/decisions/0017-plugins-are-told-of-forks.md has it
 
 
 def _index(device=None):

@@ -8,8 +8,8 @@
 enum { TC_MOST_DEVICES = 64 };
 
 typedef struct tc_worker_pool_options {
-    const char *worker;      /* path of the program */
-    const char *core_worker; /* NULL: there is none */
+    const char *worker;       /* path of the program */
+    const char *core_worker;  /* NULL: there is none */
     const char *torch_worker; /* likewise */
     const char *plugin;
     unsigned devices[TC_MOST_DEVICES]; /* worker i is on devices[i % n_devices] */
