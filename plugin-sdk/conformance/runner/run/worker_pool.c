@@ -35,7 +35,7 @@ typedef struct slot {
     unsigned device;
     tc_program program; /* what it was started for */
     bool fresh;
-    bool closing;     /* its stdin was closed, it is coming to its end */
+    bool closing; /* its stdin was closed, it is coming to its end */
     double deadline;
     size_t history[HISTORY]; /* what ran in this process, the last at (n_history - 1) % HISTORY */
     size_t n_history;
@@ -114,8 +114,8 @@ static void send(pool *p, slot *s) {
 /* Begins an attempt once the slot has the process it needs. */
 static void begin(pool *p, slot *s) {
     const tc_schedule *schedule = tc_schedule_get(p->items[s->item].schedule);
-    bool fresh = schedule->fresh || s->fresh || s->phase != FIRST || s->program != schedule->program ||
-                 s->n_history >= CASES_PER_WORKER;
+    bool fresh = schedule->fresh || s->fresh || s->phase != FIRST ||
+                 s->program != schedule->program || s->n_history >= CASES_PER_WORKER;
     if (s->child.pid && fresh && s->n_history) {
         retire(s, p->options->timeout);
         return;

@@ -25,13 +25,7 @@ bool tc_worker_start(const tc_worker_pool_options *o, tc_child *child, const tc_
             "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
             "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
             schedule->class);
-    const char *argv[] = {program,
-                          command,
-                          "--plugin",
-                          o->plugin,
-                          "--device",
-                          device,
-                          NULL};
+    const char *argv[] = {program, command, "--plugin", o->plugin, "--device", device, NULL};
     tc_child_kind kind = {.counts_heap = schedule->heap,
                           .has_company = o->jobs > 1 && !schedule->alone};
     return tc_child_start(child, (char *const *)argv, kind, why);

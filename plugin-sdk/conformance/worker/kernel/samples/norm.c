@@ -96,8 +96,13 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, &split, 3, NULL, TC_LAYOUT_DENSE));
         tc_line far = call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
         tc_line_add(&far, "data=outlier");
-        if (tc_record_arg(m->record, "eps") >= 0) /* which finds the mean itself */
+        if (tc_record_arg(m->record, "eps") >= 0) { /* which finds the mean itself */
+            tc_line biased =
+                call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
+            tc_line_add(&biased, "data=biased");
             tc_emit(m, far);
+            tc_emit(m, biased);
+        }
     }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         ranks.n_dims = (ranks.rank + 1) / 2;

@@ -298,8 +298,13 @@ static void list(const tc_sampler *m) {
     tc_line far =
         call_line(m, &(struct sized){2, {7, 4099}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&far, "data=outlier");
-    if (corrects(m->record))
+    tc_line biased =
+        call_line(m, &(struct sized){2, {7, 4099}, 1, {1}}, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&biased, "data=biased");
+    if (corrects(m->record)) {
         tc_emit(m, far);
+        tc_emit(m, biased);
+    }
     list_large(m);
     list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */
