@@ -101,7 +101,8 @@ static void list(const tc_sampler *m) {
                 call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
             tc_line_add(&biased, "data=biased");
             tc_emit(m, far);
-            tc_emit(m, biased);
+            if (m->types[0] != TN_BF16) /* whose means are all alike there */
+                tc_emit(m, biased);
         }
     }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
