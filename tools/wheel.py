@@ -52,7 +52,7 @@ def pack(out, name, version, tag, pure, summary, files, readme="", needs=()):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for place, data in files.items():
             entry = zipfile.ZipInfo(place, (2026, 1, 1, 0, 0, 0))  # the same bytes for the same content
-            entry.external_attr = (0o755 if ".so" in place or "/scripts/" in place else 0o644) << 16
+            entry.external_attr = (0o100755 if ".so" in place or "/scripts/" in place else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
     print(path)

@@ -36,7 +36,8 @@ def cases(chosen):
 
 
 def line_of(kind, name, dtype):
-    return f"torch/{kind} name={name} dtype={str(dtype).removeprefix('torch.')}"
+    """As tenon-conform writes lines: what it is told by name."""
+    return f"torch/{kind} dtype={str(dtype).removeprefix('torch.')} name={name}"
 
 
 def print_list(chosen):
@@ -63,15 +64,14 @@ class Worker:
         from . import opinfo
 
         self.opinfo, self.known = opinfo, opinfo.read_expected(LISTED)
-        self.all = {line_of(kind, name, dtype): (op, dtype, KINDS[kind]) for kind, name, dtype, op in cases("exhaustive")}
+        self.all = {line_of(kind, name, dtype): (op, name, dtype, KINDS[kind]) for kind, name, dtype, op in cases("exhaustive")}
 
     def verdict(self, line):
-        name, dtype = line.split("name=")[-1].split(" dtype=") if " dtype=" in line else ("", "")
         if line not in self.all:
             return "error", "PyTorch has no such test; `tenon-conform-torch list --set exhaustive` prints them"
-        op, torch_dtype, backward = self.all[line]
-        status, text = self.opinfo.run_pair(op, torch_dtype, self.device, self.opinfo.SAMPLES, backward)
-        known = self.known.get((name, dtype, self.opinfo.OF[backward]))
+        op, name, dtype, backward = self.all[line]
+        status, text = self.opinfo.run_pair(op, dtype, self.device, self.opinfo.SAMPLES, backward)
+        known = self.known.get((name, str(dtype).removeprefix("torch."), self.opinfo.OF[backward]))
         if status == "failed" and known and known[0] == "failed":
             return "unsupported", f"differs from PyTorch's CPU on every device: {known[1]}"
         return {"passed": ("pass", ""), "absent": ("unsupported", f"Tenon has no {text}"), "failed": ("fail", text),
