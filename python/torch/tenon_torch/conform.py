@@ -75,7 +75,7 @@ class Worker:
         if status == "failed" and known and known[0] == "failed":
             return "unsupported", f"differs from PyTorch's CPU on every device: {known[1]}"
         return {"passed": ("pass", ""), "absent": ("unsupported", f"Tenon has no {text}"), "failed": ("fail", text),
-                "none": ("inconclusive", "PyTorch's CPU ran none of its samples")}[status]
+                "none": ("unsupported", "PyTorch's CPU ran none of its samples")}[status]
 
 
 def work(plugin, index):
