@@ -69,7 +69,7 @@ typedef struct tni_process_state {
     int priority;
 } tni_process_state;
 
-/* For tests: each OpenMP that is loaded gives the thread n threads from now on; and back to what it was. */
+/* For tests: each OpenMP that is loaded gives the thread n threads from now on (0: as before), and what it gave; and back. */
 void tni_process_set_teams(int n, int before[TNI_N_OPENMPS]);
 void tni_process_restore_teams(const int before[TNI_N_OPENMPS]);
 

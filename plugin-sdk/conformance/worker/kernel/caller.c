@@ -1,7 +1,6 @@
 /* See caller.h. The stack is larger than what may be used of it: so too much is told, with how much it
  * was, and does not end the process. What has been touched is told by which of its pages there are. */
 #include "plugin-sdk/conformance/worker/kernel/caller.h"
-#include "plugin-sdk/conformance/worker/subject/watch.h"
 #include "plugin-sdk/process/state.h"
 
 #include <pthread.h>
@@ -71,16 +70,22 @@ static void run_crowded(void) {
     for (const char *at = tc_case_line(caller.c, line); *at; at++)
         sum = sum * 31 + (unsigned char)*at;
     int before[TNI_N_OPENMPS] = {0};
-    bool crowded = sum % 8 == 0, watched = tc_watches_all();
-    if (crowded) {
-        tni_process_set_teams(2 * (int)sysconf(_SC_NPROCESSORS_ONLN) + 1, before);
-        tc_watch_all(true);
+    if (sum % 8 != 0) {
+        caller.run(caller.c, caller.options, caller.out);
+        return;
     }
+    int crowd = 2 * (int)sysconf(_SC_NPROCESSORS_ONLN) + 1, left[TNI_N_OPENMPS];
+    tni_process_set_teams(crowd, before);
     caller.run(caller.c, caller.options, caller.out);
-    if (crowded) {
-        tc_watch_all(watched);
-        tni_process_restore_teams(before);
-    }
+    tni_process_set_teams(0, left);
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        if (before[i] && left[i] && left[i] != crowd)
+            tc_verdict_set(
+                caller.out, TC_FAIL, TNP_PROCESS_STATE_KEPT,
+                "%s: a call changed how many threads OpenMP gives to the calling thread, "
+                "from %d to %d; put it back before it returns",
+                caller.c->subject, crowd, left[i]);
+    tni_process_restore_teams(before);
 }
 
 static void *serve(void *unused) {

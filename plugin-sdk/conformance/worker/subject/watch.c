@@ -13,10 +13,6 @@ void tc_watch_all(bool all) {
     atomic_store(&watches_all, all);
 }
 
-bool tc_watches_all(void) {
-    return atomic_load(&watches_all);
-}
-
 void tc_watch_begin(tc_watch *w) {
     if (atomic_load_explicit(&watches_all, memory_order_relaxed))
         tni_process_look(&w->before);

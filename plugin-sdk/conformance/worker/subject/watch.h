@@ -20,7 +20,6 @@ void tc_watch_end(const tc_watch *w, const char *call);
 
 /* From now on each call is watched for everything, or for what is cheap again. */
 void tc_watch_all(bool all);
-bool tc_watches_all(void);
 
 /* The plugin's table of devices with each of its functions watched; one plugin at a time. */
 const tn_device_ops *tc_watch_devices(const tn_device_ops *ops);
