@@ -101,7 +101,6 @@ static bool capture_fill(waiter *w, tn_graph_impl **out) {
 /* What the other thread is to wait for, in the queue. */
 static bool begin_wait(tc_contract *k, waiter *w, tc_work *work, double seconds) {
     const tn_device_ops *ops = w->s->ops;
-    tn_stream_impl *works = w->stream;
     void *host;
     w->status = TN_OK;
     if (w->way == WAIT_FREE &&
@@ -111,7 +110,7 @@ static bool begin_wait(tc_contract *k, waiter *w, tc_work *work, double seconds)
     if (w->way == WAIT_DESTROY &&
         !tc_must(k, TNP_STREAM_CREATE, ops->streams->create(w->s->device, 0, &w->doomed), "create"))
         return false;
-    works = w->way == WAIT_DESTROY ? w->doomed : w->stream;
+    tn_stream_impl *works = w->way == WAIT_DESTROY ? w->doomed : w->stream;
     return (w->way != WAIT_GRAPH || capture_fill(w, &w->graph)) &&
            tc_work_hold(k, work, works, seconds) &&
            (w->way != WAIT_GRAPH ||
