@@ -20,20 +20,10 @@ EXPECTED = ROOT / "tests/torch/opinfo.txt"
 KINDS = {"results": [], "gradients": ["--backward"]}
 
 
-def read_expected(path):
-    """{(operator, dtype, kind): (status, reason)}, as the tests read it."""
-    found = {}
-    for line in path.read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, dtype, of, status, reason = line.split(maxsplit=4)
-            for kind in KINDS if of == "*" else (of,):
-                found[name, dtype, kind] = status, reason
-    return found
-
-
 def environment(build, devices):
     plugins = [str(p.parent) for p in sorted((build / "plugins").glob("*/libtenon_*.so"))]
-    return {**os.environ, "PYTHONPATH": f"{build}/python:{build}/python/torch", "TENON_PLUGIN_PATH": ":".join(plugins),
+    here = {name: value for name, value in os.environ.items() if name != "TENON_FALLBACK"}  # the page says that nothing fell back
+    return {**here, "PYTHONPATH": f"{build}/python:{build}/python/torch", "TENON_PLUGIN_PATH": ":".join(plugins),
             "TENON_TORCH_DEVICES": devices, "PYTHONWARNINGS": "ignore"}
 
 
@@ -59,12 +49,11 @@ def table(logs):
 
 
 def failures(logs):
-    why, rows = read_expected(EXPECTED), collections.defaultdict(set)
+    rows = collections.defaultdict(set)
     for (device, kind), records in logs.items():
         for r in records:
             if r["status"] == "failed":
-                _, reason = why.get((r["operator"], r["dtype"], kind), ("", r["text"][:120]))
-                rows[r["operator"], reason].add((r["dtype"], device, kind))
+                rows[r["operator"], r["reason"] or r["text"][:120]].add((r["dtype"], device, kind))
     lines = ["| operator | dtypes | where | why |", "| --- | --- | --- | --- |"]
     for (operator, reason), places in sorted(rows.items()):
         dtypes, where = sorted({p[0] for p in places}), sorted({f"{p[1]} {p[2]}" for p in places})

@@ -111,7 +111,7 @@ def pack_torch(build, out):
     python = next(option["value"] for option in options if option["name"] == "torch")
     if not python:
         sys.exit("wheel.py: the build has no bridge to PyTorch; -Dtorch names a Python that has it")
-    about = subprocess.run([python, ROOT / "python/torch/about.py"], check=True, capture_output=True, text=True).stdout.split()
+    about = subprocess.run([python, ROOT / "python/torch/about.py"], check=True, capture_output=True, text=True).stdout.splitlines()
     minor = ".".join(about[3].split(".")[:2])
     tag = "cp" + about[2].split("-")[1]  # of cpython-311-x86_64-linux-gnu.so
     script = f"tenon_torch-{tenon_version()}+torch{minor}.data/scripts/tenon-conform-torch"

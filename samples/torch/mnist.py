@@ -7,11 +7,10 @@ TENON_DEVICE names the device that is tenon:0; `--device cpu` is PyTorch's own C
 """
 
 import argparse
-import gzip
 import pathlib
-import struct
 import time
 
+import tenon
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -22,10 +21,7 @@ DATA = pathlib.Path(__file__).resolve().parents[1] / "mnist" / "data"
 
 
 def read_idx(path):
-    """Bytes in the format of MNIST: two zeros, the type, the rank, the sizes, the elements."""
-    data = gzip.decompress(path.read_bytes())
-    rank = data[3]
-    return torch.frombuffer(bytearray(data[4 + 4 * rank:]), dtype=torch.uint8).reshape(struct.unpack(f">{rank}I", data[4:4 + 4 * rank]))
+    return torch.from_numpy(tenon.read_idx(path, "cpu:0").numpy())
 
 
 def load(folder, name, device, limit):

@@ -67,6 +67,34 @@ class Devices(unittest.TestCase):
                          {torch.float32})
 
 
+    def test_what_is_written_must_be_on_the_device(self):
+        for device in ALL:
+            x = torch.ones(4, device=device)
+            for write in (lambda n: n.add_(x.sum()), lambda n: n.masked_fill_(x.sum() > 0, 3.0), lambda n: n.bernoulli_(x.sum())):
+                number = torch.tensor(0.0)
+                with self.assertRaisesRegex(RuntimeError, "on cpu|on a device of Tenon|for its devices alone"):
+                    write(number)
+                self.assertEqual(number.item(), 0)
+            with self.assertRaisesRegex(RuntimeError, "a tensor is on cpu"):
+                torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4, device=device), torch.ones(1, 1, 3, 3))
+
+    def test_a_number_wider_than_the_tensors(self):
+        for device in ALL:
+            x = torch.tensor([3], dtype=torch.uint8, device=device)
+            self.assertEqual(torch.div(300, x).item(), 100)
+            self.assertAlmostEqual(torch.div(-1, x).item(), -1 / 3, places=6)
+            self.assertAlmostEqual(torch.xlogy(-1, x).item(), -1.0986123, places=6)
+
+    def test_memory_that_overlaps(self):
+        for device in ALL:
+            x = torch.zeros(3, 1, device=device)
+            with self.assertRaisesRegex(RuntimeError, "more than one element"):
+                x.expand(3, 4).add_(1)
+            y = torch.arange(6.0, device=device)
+            with self.assertRaisesRegex(RuntimeError, "some elements of the input tensor"):
+                y[1:].add_(y[:-1])
+
+
 class Memory(unittest.TestCase):
     def test_in_and_out(self):
         for device in ALL:
@@ -182,6 +210,11 @@ class Streams(unittest.TestCase):
             stream.synchronize()
             self.assertTrue(stream.query() and event.query())
 
+    def test_streams_that_come_and_go(self):
+        for device in ALL:
+            seen = {torch.Stream(device).stream_id for _ in range(100)}
+            self.assertLessEqual(len(seen), 32)
+
     def test_elapsed(self):
         for device in ALL:
             a, b = torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
@@ -246,6 +279,33 @@ class Gradients(unittest.TestCase):
             loss.backward()
             self.assertEqual(w.grad.dtype, torch.float32)
 
+    def test_scaler(self):
+        for device in ALL:
+            w = torch.ones(3, device=device, requires_grad=True)
+            scaler, step = torch.amp.GradScaler("tenon", init_scale=8.0, growth_interval=1), torch.optim.SGD([w], lr=1.0)
+            scaler.scale(w.sum()).backward()
+            scaler.step(step)
+            scaler.update()
+            self.assertEqual((w.tolist(), scaler.get_scale()), ([0, 0, 0], 16.0))
+            w.grad = torch.full((3,), float("inf"), device=device)
+            scaler.step(step)
+            scaler.update()
+            self.assertEqual((w.tolist(), scaler.get_scale()), ([0, 0, 0], 8.0))
+
+    def test_recurrent_and_indexed(self):
+        for device in ALL:
+            for make in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+                torch.manual_seed(0)
+                model, x = make(3, 4, num_layers=2), torch.randn(5, 2, 3)
+                results = []
+                for where in ("cpu", device):
+                    run = copy.deepcopy(model).to(where)
+                    out = run(x.to(where))[0]
+                    out[[0, 2]].pow(2).sum().backward()
+                    results.append([out.detach().cpu(), *(p.grad.cpu() for p in run.parameters())])
+                for a, b in zip(*results):
+                    torch.testing.assert_close(a, b)
+
     def test_twice(self):
         for device in ALL:
             x = torch.tensor([2.0], device=device, requires_grad=True)
@@ -254,14 +314,17 @@ class Gradients(unittest.TestCase):
             self.assertEqual((first.item(), second.item()), (12, 12))
 
     def test_threads(self):
-        def work(device, results):
+        def gradient(value, device):
+            x = torch.full((16, 16), float(value), device=device).triu().requires_grad_()
+            (x @ x).relu().sum().backward()
+            return x.grad.cpu()
+
+        def work(device, value, results):
             for _ in range(20):
-                x = torch.randn(16, 16, device=device, requires_grad=True)
-                (x @ x).relu().sum().backward()
-                results.append(x.grad.isfinite().all().item())
+                results.append(torch.equal(gradient(value, device), gradient(value, "cpu")))
 
         results = []
-        threads = [threading.Thread(target=work, args=(device, results)) for device in ALL * 2]
+        threads = [threading.Thread(target=work, args=(device, i, results)) for i, device in enumerate(ALL * 2)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -9,6 +9,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 #include <tenon/tenon.h>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -54,11 +55,11 @@ tn_stream *stream_of(const c10::Stream &stream);
 
 c10::DeviceAllocator *allocator();
 c10::Allocator *pinned_allocator();
-/* Takes over a reference of `storage`. */
+/* Takes a reference of `storage`. */
 c10::DataPtr data_of(tn_storage *storage, c10::DeviceIndex index);
 /* NULL for memory of no bytes. */
 tn_storage *storage_of(const c10::DataPtr &data);
-/* Makes room for `bytes`, keeping what is there; never shrinks below, but to 0. */
+/* Gives the storage `bytes`, with what both have of what was there. */
 void resize_storage(c10::StorageImpl &storage, size_t bytes);
 
 /* ---- addresses.cpp ----------------------------------------------------------------------- */
@@ -81,6 +82,7 @@ class DrawFrom {
 
   private:
     at::Generator own;
+    std::unique_lock<std::mutex> lock;
     tn_device device{};
     uint64_t seed = 0, offset = 0;
 };
@@ -94,12 +96,12 @@ inline tn_ints ints_of(c10::IntArrayRef list) {
 }
 /* t as Tenon sees it, in the scope that is open. */
 tn_tensor *borrow(const at::Tensor &t);
-/* Takes over an owned result; of NULL and TN_NONE an undefined tensor. */
-at::Tensor adopt(tn_tensor *owned);
+/* A tensor of PyTorch's over t's storage, of which it takes a reference; of NULL and TN_NONE an undefined one. */
+at::Tensor adopt(tn_tensor *t);
 
 /* ---- calls.cpp --------------------------------------------------------------------------- */
 
-/* An operator of Tenon by name, called with arguments in the order of its schema; the results are owned. A scope must be open. */
+/* An operator of Tenon by name, called with arguments in the order of its schema. A scope must be open, which its results belong to. */
 class Call {
   public:
     explicit Call(const char *name);
@@ -110,16 +112,14 @@ class Call {
     Call &number(double value);
     Call &flag(bool value);
     Call &scalar(const c10::Scalar &value);
-    Call &string(const char *value);
     Call &dtype(c10::ScalarType type);
     Call &device(c10::DeviceIndex index);
     Call &none();
-    std::vector<at::Tensor> run(); /* adopted */
+    std::vector<tn_tensor *> results(); /* NULL for what is no tensor */
+    std::vector<at::Tensor> run();      /* the same, adopted */
     at::Tensor one() {
         return run().at(0);
     }
-    tn_tensor *raw(); /* the only result, not adopted */
-    void write();     /* of an operator that writes its first argument: drops what it returns */
 
   private:
     tn_cell &next(uint32_t tag);
@@ -132,7 +132,7 @@ class Call {
 /* What became of an operator of PyTorch. */
 struct Outcome {
     std::string name;  /* "add.Tensor" */
-    std::string how;   /* "operator", "by hand", "copy of NAME", "skipped" */
+    std::string how;   /* "operator", "by hand", "copy of NAME", "skipped", "left to PyTorch" */
     std::string tenon; /* the operator of Tenon that answers, or why none does */
 };
 const std::vector<Outcome> &outcomes();

@@ -45,10 +45,6 @@ Call &Call::scalar(const c10::Scalar &value) {
         return integer(value.toLong());
     return number(value.toDouble());
 }
-Call &Call::string(const char *value) {
-    next(TN_CELL_STRING).v.string = value;
-    return *this;
-}
 Call &Call::dtype(c10::ScalarType type) {
     return integer(dtype_of(type));
 }
@@ -60,28 +56,21 @@ Call &Call::none() {
     return *this;
 }
 
+std::vector<tn_tensor *> Call::results() {
+    std::vector<tn_cell> rets(tn_op_n_rets(op));
+    check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), rets.data()));
+    std::vector<tn_tensor *> given;
+    for (const tn_cell &ret : rets)
+        given.push_back(ret.tag == TN_CELL_TENSOR ? tn_give(static_cast<tn_tensor *>(ret.v.pointer))
+                                                  : nullptr);
+    return given;
+}
+
 std::vector<at::Tensor> Call::run() {
-    std::vector<tn_cell> rets(tn_op_n_rets(op));
-    check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), rets.data()));
-    std::vector<at::Tensor> results;
-    for (const tn_cell &ret : rets)
-        results.push_back(ret.tag == TN_CELL_TENSOR ? adopt(static_cast<tn_tensor *>(ret.v.pointer))
-                                                    : at::Tensor());
-    return results;
-}
-
-tn_tensor *Call::raw() {
-    tn_cell ret = {};
-    check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), &ret));
-    return static_cast<tn_tensor *>(ret.v.pointer);
-}
-
-void Call::write() {
-    std::vector<tn_cell> rets(tn_op_n_rets(op));
-    check(tn_op_call(op, cells.data(), static_cast<uint32_t>(cells.size()), rets.data()));
-    for (const tn_cell &ret : rets)
-        if (ret.tag == TN_CELL_TENSOR)
-            tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
+    std::vector<at::Tensor> adopted;
+    for (tn_tensor *t : results())
+        adopted.push_back(adopt(t));
+    return adopted;
 }
 
 } // namespace tenon_torch

@@ -6,7 +6,6 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/result_type.h>
-#include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
 
@@ -136,43 +135,30 @@ Tensor &set_to_nothing(Tensor &self) {
 
 /* ---- factories whose out form alone is asked for ----------------------------------------- */
 
-Tensor &fill_out(Tensor &out, const Tensor &result) {
+Tensor &copy_out(Tensor &out, const Tensor &result) {
     at::native::resize_output(out, result.sizes());
     return out.copy_(result);
 }
 
-/* PyTorch computes the steps of integers in integers, of others in the dtype that it accumulates in. */
+/* What the factory makes with out's dtype on out's device; a scope is open. */
+Tensor &make_out(Tensor &out, Call &factory) {
+    return copy_out(out, factory.dtype(out.scalar_type()).device(out.device().index()).one());
+}
+
 Tensor &arange_out(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step,
                    Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("arange.start")
-                             .scalar(start)
-                             .scalar(end)
-                             .scalar(step)
-                             .dtype(out.scalar_type())
-                             .device(out.device().index())
-                             .one());
+    return make_out(out, Call("arange.start").scalar(start).scalar(end).scalar(step));
 }
 
 Tensor &linspace_out(const at::Scalar &start, const at::Scalar &end, int64_t steps, Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("linspace")
-                             .scalar(start)
-                             .scalar(end)
-                             .integer(steps)
-                             .dtype(out.scalar_type())
-                             .device(out.device().index())
-                             .one());
+    return make_out(out, Call("linspace").scalar(start).scalar(end).integer(steps));
 }
 
 Tensor &eye_m_out(int64_t n, int64_t m, Tensor &out) {
     TN_SCOPE;
-    return fill_out(out, Call("eye.m")
-                             .integer(n)
-                             .integer(m)
-                             .dtype(out.scalar_type())
-                             .device(out.device().index())
-                             .one());
+    return make_out(out, Call("eye.m").integer(n).integer(m));
 }
 
 Tensor &eye_out(int64_t n, Tensor &out) {
@@ -217,7 +203,7 @@ Tensor number_pow(const at::Scalar &self, const Tensor &exponent) {
 }
 
 Tensor &number_pow_out(const at::Scalar &self, const Tensor &exponent, Tensor &out) {
-    return fill_out(out, number_pow(self, exponent));
+    return copy_out(out, number_pow(self, exponent));
 }
 
 /* PyTorch says with a word what Tenon says with a flag. */

@@ -105,19 +105,26 @@ at::Generator new_generator(c10::DeviceIndex index) {
     return at::make_generator<Generator>(index, false);
 }
 
-DrawFrom::DrawFrom(const std::optional<at::Generator> &generator, c10::DeviceIndex index) {
+/* One draw at a time on a device: another thread's must not come from a generator that was put in for this one. */
+static std::mutex &draws_on(c10::DeviceIndex index) {
+    TORCH_CHECK(index >= 0, "numbers are drawn by Tenon for its devices alone");
+    static auto *locks = new std::array<std::mutex, 128>;
+    return (*locks)[static_cast<size_t>(index)];
+}
+
+DrawFrom::DrawFrom(const std::optional<at::Generator> &generator, c10::DeviceIndex index)
+    : lock(draws_on(index)) {
     if (!generator.has_value() || !generator->defined())
         return;
     TORCH_CHECK(generator->device() == c10::Device(device_type, index), "a generator of ",
                 generator->device(), " for numbers on ", c10::Device(device_type, index));
-    if (generator->get<Generator>()->is_default)
+    auto *from = generator->get<Generator>();
+    if (from->is_default)
         return;
-    own = *generator;
     device = device_at(index);
-    own.mutex().lock();
     check(tn_generator_get(device, &seed, &offset));
-    auto *from = own.get<Generator>();
     check(tn_generator_set(device, from->current_seed(), from->get_offset()));
+    own = *generator;
 }
 
 DrawFrom::~DrawFrom() {
@@ -127,7 +134,6 @@ DrawFrom::~DrawFrom() {
     if (tn_generator_get(device, &now_seed, &now_offset) == TN_OK)
         own.get<Generator>()->set(now_seed, now_offset);
     tn_generator_set(device, seed, offset);
-    own.mutex().unlock();
 }
 
 } // namespace tenon_torch

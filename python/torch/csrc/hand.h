@@ -26,6 +26,7 @@ void add_factories(Hand &hand);
 void add_copies(Hand &hand);
 void add_random(Hand &hand);
 void add_networks(Hand &hand);
+void add_scaling(Hand &hand);
 
 void register_operators(const std::set<std::string> &by_hand); /* operators.cpp */
 

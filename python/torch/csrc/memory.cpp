@@ -24,13 +24,6 @@ void drop_opaque(void *context) {
     delete opaque;
 }
 
-tn_storage *new_storage(size_t bytes, tn_device device) {
-    TN_SCOPE;
-    int64_t size = static_cast<int64_t>(bytes);
-    tn_tensor *t = check(tn_empty(tn_ints_of(&size, 1), TN_U8, device));
-    return tn_storage_keep(check(tn_storage_of(t)));
-}
-
 class DeviceAllocator final : public c10::DeviceAllocator {
   public:
     c10::DataPtr allocate(size_t bytes) override {
@@ -38,7 +31,10 @@ class DeviceAllocator final : public c10::DeviceAllocator {
         tn_device device = device_at(index);
         if (bytes == 0)
             return {nullptr, c10::Device(device_type, index)};
-        return data_of(new_storage(bytes, device), index);
+        TN_SCOPE;
+        int64_t size = static_cast<int64_t>(bytes);
+        tn_tensor *t = check(tn_empty(tn_ints_of(&size, 1), TN_U8, device));
+        return data_of(check(tn_storage_of(t)), index);
     }
     c10::DeleterFnPtr raw_deleter() const override {
         return nullptr; /* an address alone does not say whose it is */
@@ -145,14 +141,13 @@ c10::Allocator *pinned_allocator() {
 c10::DataPtr data_of(tn_storage *storage, c10::DeviceIndex index) {
     c10::Device device(device_type, index);
     size_t bytes = tn_storage_bytes(storage);
-    if (bytes == 0) {
-        tn_storage_drop(storage);
+    if (bytes == 0)
         return {nullptr, device};
-    }
     if (has_addresses(storage, index))
-        return {tn_storage_address(storage), storage, drop_storage, device};
-    auto *opaque = new Opaque{storage, reserve_address(bytes), bytes};
-    return {opaque->address, opaque, drop_opaque, device};
+        return {tn_storage_address(storage), tn_storage_keep(storage), drop_storage, device};
+    void *address = reserve_address(bytes);
+    auto *opaque = new Opaque{tn_storage_keep(storage), address, bytes};
+    return {address, opaque, drop_opaque, device};
 }
 
 tn_storage *storage_of(const c10::DataPtr &data) {

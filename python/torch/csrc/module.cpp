@@ -72,6 +72,7 @@ void register_all() {
     add_copies(hand);
     add_random(hand);
     add_networks(hand);
+    add_scaling(hand);
     register_operators(hand.names);
 }
 
@@ -142,6 +143,5 @@ PYBIND11_MODULE(_C, m) {
     m.def("load_plugin", load_plugin);
     m.def("report", report);
     m.def("fallback_count", tn_fallback_count);
-    m.def("fallback_reset", tn_fallback_reset);
     m.def("version", [] { return std::string(tn_version()); });
 }

@@ -12,6 +12,7 @@ const Name names[] = {
     {"_log_softmax", "log_softmax_forward", ""},
     {"_log_softmax_backward_data", "log_softmax_backward", "-input_dtype"},
     {"_logcumsumexp", "logcumsumexp", ""},
+    {"_index_put_impl_", "index_put_", "-unsafe"},
     {"_pdist_forward", "pdist", ""},
     {"_softmax", "softmax_forward", ""},
     {"_softmax_backward_data", "softmax_backward", "-input_dtype"},

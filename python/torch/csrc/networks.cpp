@@ -40,11 +40,13 @@ Tensor forward(const Tensor &input, const Tensor &weight, const Tensor &bias, co
         .one();
 }
 
-Tensor to_input(const Tensor &grad, const Tensor &weight, IntArrayRef size, const Geometry &g) {
+/* Of the two operators whose arguments are a gradient, what it is combined with, and the size of what is wanted. */
+Tensor backward(const char *op, const Tensor &grad, const Tensor &with, IntArrayRef size,
+                const Geometry &g) {
     TN_SCOPE;
-    return Call("convolution_backward_input")
+    return Call(op)
         .tensor(grad)
-        .tensor(weight)
+        .tensor(with)
         .ints(size)
         .ints(g.stride)
         .ints(g.padding)
@@ -53,17 +55,12 @@ Tensor to_input(const Tensor &grad, const Tensor &weight, IntArrayRef size, cons
         .one();
 }
 
+Tensor to_input(const Tensor &grad, const Tensor &weight, IntArrayRef size, const Geometry &g) {
+    return backward("convolution_backward_input", grad, weight, size, g);
+}
+
 Tensor to_weight(const Tensor &grad, const Tensor &input, IntArrayRef size, const Geometry &g) {
-    TN_SCOPE;
-    return Call("convolution_backward_weight")
-        .tensor(grad)
-        .tensor(input)
-        .ints(size)
-        .ints(g.stride)
-        .ints(g.padding)
-        .ints(g.dilation)
-        .integer(g.groups)
-        .one();
+    return backward("convolution_backward_weight", grad, input, size, g);
 }
 
 /* One for each dimension of space, as PyTorch's own kernels take one for all. */
@@ -115,12 +112,12 @@ std::array<Tensor, 2> by_gradients(const Tensor &grad, const Tensor &input, cons
                        check(tn_set_requires_grad(borrow(weight), true))};
     Call call((transposed ? across : plain)[input.dim() - 3]);
     call.tensor(of[0]).tensor(of[1]).none().ints(g.stride).ints(g.padding);
-    tn_tensor *result =
-        tn_give(transposed ? call.ints(more).integer(g.groups).ints(g.dilation).raw()
-                           : call.ints(g.dilation).integer(g.groups).raw());
+    tn_tensor *result = (transposed ? call.ints(more).integer(g.groups).ints(g.dilation)
+                                    : call.ints(g.dilation).integer(g.groups))
+                            .results()[0];
     tn_tensor *from = borrow(grad), *gradients[2] = {};
     check(tn_gradients(&result, &from, 1, of, 2, false, false, false, gradients));
-    return {adopt(tn_keep(gradients[0])), adopt(tn_keep(gradients[1]))};
+    return {adopt(gradients[0]), adopt(gradients[1])};
 }
 
 /* The transposed one is the other's gradient: its own gradients are the convolution, and the weight's with input and
@@ -131,6 +128,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor &grad, cons
                                                         bool transposed, IntArrayRef output_padding,
                                                         int64_t groups, std::array<bool, 3> mask) {
     int64_t dims = input.dim() - 2;
+    TORCH_CHECK_NOT_IMPLEMENTED(dims >= 1 && dims <= 3, "convolutions over ", dims, " dimensions");
     auto s = for_each(stride, dims), p = for_each(padding, dims), d = for_each(dilation, dims),
          o = for_each(output_padding, dims);
     Geometry g{s, p, d, groups};
@@ -330,10 +328,12 @@ attention_backward(const Tensor &grad, const Tensor &query, const Tensor &key, c
 /* PyTorch's numbers for who computes attention: 0 composes it, 4 is the one that devices bring. */
 int64_t attention_choice(const Tensor &query, const Tensor &key, const Tensor &value,
                          const optional<Tensor> &mask, double dropout, bool causal,
-                         optional<double>, bool) {
+                         optional<double>, bool grouped) {
     bool fits = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && dropout == 0 &&
                 at::isFloatingType(query.scalar_type()) && query.size(3) == value.size(3) &&
-                query.numel() > 0 && key.numel() > 0;
+                query.numel() > 0 && key.numel() > 0 && query.size(0) == key.size(0) &&
+                key.size(0) == value.size(0) && key.size(1) == value.size(1) &&
+                key.size(2) == value.size(2) && (grouped || query.size(1) == key.size(1));
     bool with_mask = mask && mask->defined();
     return fits && !(with_mask && (causal || mask->requires_grad())) ? 4 : 0;
 }

@@ -3,6 +3,7 @@
 #include "python/torch/csrc/names.h"
 #include "python/torch/csrc/plan.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TypeProperties.h>
@@ -48,7 +49,7 @@ class Arguments {
     uint32_t size() const {
         return static_cast<uint32_t>(cells.size());
     }
-    /* Does a result live in the storage of an argument? PyTorch's functional operators never answer so. */
+    /* Does a result live in the storage of an argument? */
     bool is_input(tn_tensor *t) const {
         for (tn_tensor *input : inputs)
             if (tn_shares_storage(input, t))
@@ -120,9 +121,17 @@ class Arguments {
             with_scalar = true;
             return scalar_cell(t.item());
         }
-        c10::ScalarType type = is_number ? promoted() : t.scalar_type();
+        c10::ScalarType type = is_number ? dtype_of_number(t) : t.scalar_type();
         return tensor_cell(check(tn_full(tn_ints_of(nullptr, 0), scalar_cell(t.item()),
                                          dtype_of(type), device_at(device))));
+    }
+    /* As the others, unless that would change an integer which the operator may take for a float: 300 / uint8. */
+    c10::ScalarType dtype_of_number(const at::Tensor &number) const {
+        c10::ScalarType type = promoted();
+        if (!at::isIntegralType(type, false) || number.scalar_type() != at::kLong)
+            return type;
+        return number.to(type).to(at::kLong).item<int64_t>() == number.item<int64_t>() ? type
+                                                                                       : at::kLong;
     }
     c10::ScalarType promoted() const {
         at::native::ResultTypeState state = {};
@@ -248,6 +257,8 @@ class Arguments {
             return string_cell(value.toStringRef().c_str());
         case Kind::reduction: {
             static const char *const reductions[] = {"none", "mean", "sum"};
+            TORCH_CHECK(value.toInt() >= 0 && value.toInt() < 3, schema.name(), ": a reduction of ",
+                        value.toInt(), ", which is 0 (none), 1 (mean) or 2 (sum)");
             return string_cell(reductions[value.toInt()]);
         }
         }
@@ -271,23 +282,52 @@ class Arguments {
     std::vector<at::Tensor> moved;
 };
 
-c10::IValue result_of(const Arguments &arguments, tn_cell &ret) {
-    if (ret.tag == TN_CELL_TENSORS) {
-        c10::List<at::Tensor> results;
-        for (uint32_t i = 0; i < ret.n; i++)
-            results.push_back(adopt(static_cast<tn_tensor **>(ret.v.pointer)[i]));
-        tn_free_list(&ret);
-        return results;
+/* PyTorch's functional operators never answer with an input's storage. */
+at::Tensor result_of(const Arguments &arguments, tn_tensor *t) {
+    return adopt(arguments.is_input(t) ? check(tn_clone(t)) : t);
+}
+
+c10::IValue result_of(const Arguments &arguments, const tn_cell &ret) {
+    if (ret.tag == TN_CELL_TENSOR)
+        return result_of(arguments, static_cast<tn_tensor *>(ret.v.pointer));
+    c10::List<at::Tensor> results;
+    for (uint32_t i = 0; i < ret.n; i++)
+        results.push_back(result_of(arguments, static_cast<tn_tensor **>(ret.v.pointer)[i]));
+    return results;
+}
+
+/* The results of a call, which belong to the scope; their lists to this. */
+class Results {
+  public:
+    explicit Results(uint32_t n) : cells(n) {}
+    ~Results() {
+        for (tn_cell &cell : cells)
+            if (cell.tag == TN_CELL_TENSORS)
+                tn_free_list(&cell);
     }
-    if (ret.tag != TN_CELL_TENSOR)
-        return at::Tensor();
-    auto *t = static_cast<tn_tensor *>(ret.v.pointer);
-    if (arguments.is_input(t)) {
-        tn_tensor *copy = tn_keep(tn_clone(t));
-        tn_drop(t);
-        t = check(copy);
+    Results(const Results &) = delete;
+    Results &operator=(const Results &) = delete;
+
+    void give() {
+        for (tn_cell &cell : cells) {
+            uint32_t n = cell.tag == TN_CELL_TENSORS ? cell.n : 0;
+            if (cell.tag == TN_CELL_TENSOR)
+                tn_give(static_cast<tn_tensor *>(cell.v.pointer));
+            for (uint32_t i = 0; i < n; i++)
+                tn_give(static_cast<tn_tensor **>(cell.v.pointer)[i]);
+        }
     }
-    return adopt(t);
+    c10::SmallVector<tn_cell, 4> cells;
+};
+
+/* The call itself; only those that draw wait for each other. */
+void invoke(const Plan &plan, const c10::IValue *values, const Arguments &arguments,
+            Results &results) {
+    std::optional<DrawFrom> draw;
+    if (plan.generator >= 0)
+        draw.emplace(values[plan.generator].toOptional<at::Generator>(), arguments.index());
+    check(tn_op_call(arguments.op(), arguments.data(), arguments.size(), results.cells.data()));
+    results.give();
 }
 
 /* Calls Tenon with the inputs that `values` has. */
@@ -295,16 +335,11 @@ c10::SmallVector<c10::IValue, 4> call(const Plan &plan, const c10::FunctionSchem
                                       const c10::IValue *values) {
     TN_SCOPE;
     Arguments arguments(plan, schema, values);
-    c10::SmallVector<tn_cell, 4> rets(plan.n_rets);
-    {
-        DrawFrom draw(plan.generator < 0 ? std::nullopt
-                                         : values[plan.generator].toOptional<at::Generator>(),
-                      arguments.index());
-        check(tn_op_call(arguments.op(), arguments.data(), arguments.size(), rets.data()));
-    }
+    Results given(plan.n_rets);
+    invoke(plan, values, arguments, given);
     c10::SmallVector<c10::IValue, 4> results;
-    for (tn_cell &ret : rets)
-        results.push_back(result_of(arguments, ret));
+    for (const tn_cell &cell : given.cells)
+        results.push_back(cell.tag == TN_CELL_NONE ? at::Tensor() : result_of(arguments, cell));
     return results;
 }
 
@@ -330,17 +365,19 @@ class Inplace final : public c10::OperatorKernel {
     void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
         size_t n = op.schema().arguments().size();
         const c10::IValue *values = stack->data() + stack->size() - n;
+        const at::Device written = values[0].toTensor().device();
+        TORCH_CHECK(written.type() == device_type, op.schema().name(), " writes a tensor on ",
+                    written,
+                    ", other arguments are on a device of Tenon; copy one of them with .to(...)");
+        at::assert_no_internal_overlap(values[0].toTensor());
+        for (size_t i = 1; i < n; i++)
+            if (values[i].isTensor() && values[i].toTensor().defined())
+                at::assert_no_partial_overlap(values[0].toTensor(), values[i].toTensor());
         {
             TN_SCOPE;
             Arguments arguments(plan, op.schema(), values);
-            c10::SmallVector<tn_cell, 4> rets(plan.n_rets);
-            DrawFrom draw(plan.generator < 0 ? std::nullopt
-                                             : values[plan.generator].toOptional<at::Generator>(),
-                          arguments.index());
-            check(tn_op_call(arguments.op(), arguments.data(), arguments.size(), rets.data()));
-            for (tn_cell &ret : rets)
-                if (ret.tag == TN_CELL_TENSOR)
-                    tn_drop(static_cast<tn_tensor *>(ret.v.pointer));
+            Results given(plan.n_rets);
+            invoke(plan, values, arguments, given);
         }
         stack->resize(stack->size() - n + 1); /* the first argument is the result */
     }

@@ -14,11 +14,17 @@ using at::Generator;
 using at::Tensor;
 using std::optional;
 
+/* What a factory draws; the device's generator is let go before anything is done with it. */
+Tensor drawn(Call &factory, c10::ScalarType type, c10::DeviceIndex index,
+             const optional<Generator> &generator) {
+    TN_SCOPE;
+    DrawFrom draw(generator, index);
+    return factory.dtype(type).device(index).one();
+}
+
 /* Uniform in [0, 1), in self's shape; f64 for what f32 would round. */
 Tensor uniform(const Tensor &self, c10::ScalarType type, const optional<Generator> &generator) {
-    TN_SCOPE;
-    DrawFrom draw(generator, self.device().index());
-    return Call("rand").ints(self.sizes()).dtype(type).device(self.device().index()).one();
+    return drawn(Call("rand").ints(self.sizes()), type, self.device().index(), generator);
 }
 
 c10::ScalarType computed_in(const Tensor &self) {
@@ -74,7 +80,7 @@ Tensor &normal_(Tensor &self, double mean, double deviation, optional<Generator>
     TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
     TN_SCOPE;
     DrawFrom draw(generator, self.device().index());
-    Call("normal_").tensor(self).number(mean).number(deviation).write();
+    Call("normal_").tensor(self).number(mean).number(deviation).results();
     return self;
 }
 
@@ -88,6 +94,8 @@ Tensor normal_of(const at::IntArrayRef sizes, const Tensor &like, optional<Gener
 }
 
 Tensor normal_tensors(const Tensor &mean, const Tensor &deviation, optional<Generator> generator) {
+    TORCH_CHECK(mean.device() == deviation.device(), "normal: mean is on ", mean.device(),
+                ", std on ", deviation.device());
     auto sizes = at::infer_size(mean.sizes(), deviation.sizes());
     return normal_of(sizes, mean, std::move(generator)).mul_(deviation).add_(mean);
 }
@@ -104,15 +112,8 @@ Tensor normal_deviation(double mean, const Tensor &deviation, optional<Generator
 Tensor &integers(Tensor &self, int64_t from, int64_t to, const optional<Generator> &generator) {
     TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from,
                 " >= to=", to);
-    TN_SCOPE;
-    DrawFrom draw(generator, self.device().index());
-    return self.copy_(Call("randint")
-                          .integer(from)
-                          .integer(to)
-                          .ints(self.sizes())
-                          .dtype(at::kLong)
-                          .device(self.device().index())
-                          .one());
+    return self.copy_(drawn(Call("randint").integer(from).integer(to).ints(self.sizes()), at::kLong,
+                            self.device().index(), generator));
 }
 
 /* The end of what self can hold: for floats up to where integers are exact. */
@@ -155,10 +156,8 @@ Tensor &random_from(Tensor &self, int64_t from, optional<int64_t> to,
 }
 
 Tensor &randperm_out(int64_t n, optional<Generator> generator, Tensor &out) {
-    TN_SCOPE;
-    DrawFrom draw(generator, out.device().index());
     Tensor result =
-        Call("randperm").integer(n).dtype(out.scalar_type()).device(out.device().index()).one();
+        drawn(Call("randperm").integer(n), out.scalar_type(), out.device().index(), generator);
     at::native::resize_output(out, result.sizes());
     return out.copy_(result);
 }

@@ -13,8 +13,11 @@ namespace {
 struct Streams {
     std::mutex lock;
     std::map<std::pair<c10::DeviceIndex, c10::StreamId>, tn_stream *> by_id;
-    std::map<c10::DeviceIndex, std::vector<c10::StreamId>> pool;
-    std::map<c10::DeviceIndex, size_t> next;
+    struct Pool {
+        std::vector<c10::StreamId> ids;
+        size_t next = 0;
+    };
+    std::map<std::pair<c10::DeviceIndex, int>, Pool> pools; /* by priority */
 };
 
 Streams &streams() {
@@ -46,19 +49,22 @@ c10::Stream create(c10::DeviceIndex index, int priority) {
     return result;
 }
 
-c10::Stream from_pool(c10::DeviceIndex index) {
+/* New streams until there are as many as PyTorch's own pools have, then those in turn: nobody says when one is
+ * no longer used. */
+c10::Stream from_pool(c10::DeviceIndex index, int priority) {
     Streams &all = streams();
     {
         std::lock_guard<std::mutex> guard(all.lock);
-        auto &pool = all.pool[index];
-        if (pool.size() == pool_size)
+        Streams::Pool &pool = all.pools[{index, priority}];
+        if (pool.ids.size() == pool_size)
             return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, index),
-                               pool[all.next[index]++ % pool_size]);
+                               pool.ids[pool.next++ % pool_size]);
     }
-    c10::Stream stream = create(index, 0);
+    c10::Stream stream = create(index, priority);
     std::lock_guard<std::mutex> guard(all.lock);
-    if (all.pool[index].size() < pool_size)
-        all.pool[index].push_back(stream.id());
+    Streams::Pool &pool = all.pools[{index, priority}];
+    if (pool.ids.size() < pool_size)
+        pool.ids.push_back(stream.id());
     return stream;
 }
 
@@ -109,10 +115,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         return c10::Stream(c10::Stream::DEFAULT, with_index(device));
     }
     c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
-        return from_pool(with_index(device).index());
+        return from_pool(with_index(device).index(), 0);
     }
     c10::Stream getNewStream(c10::Device device, int priority) const override {
-        return create(with_index(device).index(), priority);
+        return from_pool(with_index(device).index(), priority);
     }
     c10::Stream exchangeStream(c10::Stream stream) const override {
         c10::Stream before = getStream(stream.device());

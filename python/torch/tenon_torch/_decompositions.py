@@ -8,6 +8,9 @@ import threading
 
 import torch
 from torch._decomp import decomposition_table
+from torch._prims_common.wrappers import _maybe_resize_out, _safe_copy_out
+
+from ._recurrent import OPERATORS
 
 registered = []
 
@@ -45,16 +48,15 @@ def _out_form(overload, function):
         results = function(*args, **kwargs)
         results = results if isinstance(results, (tuple, list)) else (results,)
         for output, result in zip(outputs, results):
-            if output.shape != result.shape:
-                output.resize_(result.shape)
-            output.copy_(result)
+            _maybe_resize_out(output, result.shape)
+            _safe_copy_out(copy_from=result, copy_to=output)
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     return out_form
 
 
 def _functional_of(overload):
-    """The functional overload with the same inputs, in the decomposition table or composed."""
+    """The functional overload with the same inputs."""
     wanted = [(a.name, str(a.type)) for a in overload._schema.arguments if not a.is_out]
     packet = overload.overloadpacket
     for other in packet.overloads():
@@ -87,6 +89,8 @@ def _register(name, function):
 def register():
     global _library
     _library = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    for full, function in OPERATORS.items():
+        _register(full, function)
     for overload, function in decomposition_table.items():
         if not isinstance(overload, torch._ops.OpOverload) or overload.namespace != "aten":
             continue

@@ -29,12 +29,7 @@ def _is_in_bad_fork():
 
 
 def _index(device=None):
-    if device is None:
-        return _C.current_device()
-    if isinstance(device, int):
-        return device
-    index = torch.device(device).index
-    return _C.current_device() if index is None else index
+    return torch.accelerator._utils._get_device_index(device, optional=True)
 
 
 def current_device():

@@ -12,16 +12,18 @@ import pathlib
 import sys
 import time
 
+import torch
+
+from . import _C, opinfo
+from . import name as device_name
+
 KINDS = {"operator": False, "gradient": True}
 LISTED = pathlib.Path(__file__).with_name("opinfo.txt")
 
 
 def cases(chosen):
-    """smoke: some of f32; standard: f32, its gradients, bf16 and i64; exhaustive: every dtype."""
-    import torch
+    """smoke: f32; standard: f32, its gradients, bf16 and i64; exhaustive: every dtype."""
     from torch.testing._internal.common_methods_invocations import op_db
-
-    from . import opinfo
 
     dtypes = {"smoke": (torch.float32,), "standard": (torch.float32, torch.bfloat16, torch.int64), "exhaustive": opinfo.DTYPES}[chosen]
     for op in op_db:
@@ -41,37 +43,29 @@ def line_of(kind, name, dtype):
 
 
 def print_list(chosen):
-    for i, (kind, name, dtype, _) in enumerate(cases(chosen)):
+    for i, (kind, name, dtype, _) in enumerate(cases(chosen)):  # of smoke some
         if chosen != "smoke" or i % 12 == 0:
             print(line_of(kind, name, dtype))
 
 
 def open_device(plugin, index):
     """Makes the plugin's device tenon:0."""
-    from . import _C
-
-    os.environ["TENON_TORCH_DEVICES"] = f"{_C.load_plugin(plugin)}:{index}"
-    import tenon_torch
-
-    return f"{tenon_torch.name}:0"
+    os.environ["TENON_TORCH_DEVICES"] = f"{_C.load_plugin(plugin)}:{index}"  # read when devices are first asked for
+    return f"{device_name}:0"
 
 
 class Worker:
     def __init__(self, plugin, index):
-        import tenon_torch  # noqa: F401  (before _C is asked)
-
         self.device = open_device(plugin, index)
-        from . import opinfo
-
-        self.opinfo, self.known = opinfo, opinfo.read_expected(LISTED)
+        self.known = opinfo.read_expected(LISTED)
         self.all = {line_of(kind, name, dtype): (op, name, dtype, KINDS[kind]) for kind, name, dtype, op in cases("exhaustive")}
 
     def verdict(self, line):
         if line not in self.all:
             return "error", "PyTorch has no such test; `tenon-conform-torch list --set exhaustive` prints them"
         op, name, dtype, backward = self.all[line]
-        status, text = self.opinfo.run_pair(op, dtype, self.device, self.opinfo.SAMPLES, backward)
-        known = self.known.get((name, str(dtype).removeprefix("torch."), self.opinfo.OF[backward]))
+        status, text = opinfo.run_pair(op, dtype, self.device, opinfo.SAMPLES, backward)
+        known = self.known.get((name, str(dtype).removeprefix("torch."), opinfo.OF[backward]))
         if status == "failed" and known and known[0] == "failed":
             return "unsupported", f"differs from PyTorch's CPU on every device: {known[1]}"
         return {"passed": ("pass", ""), "absent": ("unsupported", f"Tenon has no {text}"), "failed": ("fail", text),

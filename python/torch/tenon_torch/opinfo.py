@@ -181,11 +181,12 @@ def main():
     log = open(options.log, "w") if options.log else None
     for op, name, dtype in pairs(options):
         text = str(dtype).removeprefix("torch.")
+        wanted, reason = expected.get((name, text, OF[options.backward]), ("passed", ""))
         status, why = run_pair(op, dtype, f"{tenon_torch.name}:{options.device}", options.samples, options.backward)
         counts[status] += 1
         if log:
-            print(json.dumps({"operator": name, "dtype": text, "status": status, "text": why}), file=log, flush=True)
-        wanted, _ = expected.get((name, text, OF[options.backward]), ("passed", ""))
+            record = {"operator": name, "dtype": text, "status": status, "text": why, "reason": reason}
+            print(json.dumps(record), file=log, flush=True)
         surprise = surprises_us(status, wanted, options.samples) if options.expect else status == "failed"
         if surprise:
             surprises += 1
