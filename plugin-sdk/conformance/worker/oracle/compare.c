@@ -195,7 +195,7 @@ static tc_number next_element(const tc_expected *e, int64_t i) {
 
 static tc_number too_large(const tc_expected *e, int64_t i) {
     tc_number x = e->tensor.values[i];
-    return (tc_number){x.f * (1 + 0x1p-6L), x.i + 1};
+    return (tc_number){x.f * (1 + 0x1p-6L), (int64_t)((uint64_t)x.i + 1)}; /* the largest wraps */
 }
 
 /* Would an output of such elements pass? */
