@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs PyTorch's own tests of its operators on devices of Tenon, and writes docs/reports/torch.md.
+"""Runs PyTorch's own tests of operators, modules and optimizers on devices of Tenon, and writes docs/reports/torch.md.
 
-usage: torch_report.py BUILD DEVICES [options of `python -m tenon_torch.opinfo`]
+usage: torch_report.py BUILD DEVICES [options of `python -m tenon_torch.suite`]
 
-DEVICES is a list as TENON_TORCH_DEVICES has it. With options the page is left alone: they choose a part. tests/torch/opinfo.txt says
+DEVICES is a list as TENON_TORCH_DEVICES has it. With options the page is left alone: they choose a part. tests/torch/expected.txt says
 what does not pass and why; what it does not say is an error.
 """
 
@@ -16,8 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/reports/torch.md"
-EXPECTED = ROOT / "tests/torch/opinfo.txt"
-KINDS = {"results": [], "gradients": ["--backward"]}
+EXPECTED = ROOT / "tests/torch/expected.txt"
 
 
 def environment(build, devices):
@@ -28,54 +27,55 @@ def environment(build, devices):
 
 
 def run(build, devices, more):
-    """The logs, by device and kind, and whether all was as expected."""
+    """Of each device what its tests said, and whether all was as expected."""
     logs, good = {}, True
     for index, device in enumerate(devices.split(",")):
-        for kind, words in KINDS.items():
-            log = build / f"torch-{device.replace(':', '')}-{kind}.jsonl"
-            command = [sys.executable, "-m", "tenon_torch.opinfo", "--device", str(index), "--expect", EXPECTED, "--log", log, *words, *more]
-            good &= subprocess.run(command, env=environment(build, devices), check=False).returncode == 0
-            logs[device, kind] = [json.loads(line) for line in log.read_text().splitlines()]
+        log = build / f"torch-{device.replace(':', '')}.jsonl"
+        command = [sys.executable, "-m", "tenon_torch.suite", "--device", str(index), "--expect", EXPECTED, "--log", log, *more]
+        good &= subprocess.run(command, env=environment(build, devices), check=False).returncode == 0
+        logs[device] = [json.loads(line) for line in log.read_text().splitlines()]
     return logs, good
 
 
 def table(logs):
-    lines = ["| device | | pairs | passed | failed | share | operator or dtype absent | nothing to run |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    for (device, kind), records in logs.items():
-        n = collections.Counter(r["status"] for r in records)
-        share = 100 * n["passed"] / max(n["passed"] + n["failed"], 1)
-        lines.append(f"| {device} | {kind} | {len(records)} | {n['passed']} | {n['failed']} | {share:.1f} % | {n['absent']} | {n['none']} |")
+    lines = ["| device | | tests | passed | failed | share | operator or dtype absent | nothing to run |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for device, records in logs.items():
+        for kind in dict.fromkeys(r["kind"] for r in records):
+            n = collections.Counter(r["status"] for r in records if r["kind"] == kind)
+            share = 100 * n["passed"] / max(n["passed"] + n["failed"], 1)
+            lines.append(f"| {device} | {kind} | {n.total()} | {n['passed']} | {n['failed']} | {share:.1f} % | {n['absent']} | {n['none']} |")
     return lines
 
 
 def failures(logs):
     rows = collections.defaultdict(set)
-    for (device, kind), records in logs.items():
+    for device, records in logs.items():
         for r in records:
             if r["status"] == "failed":
-                rows[r["operator"], r["reason"] or r["text"][:120]].add((r["dtype"], device, kind))
-    lines = ["| operator | dtypes | where | why |", "| --- | --- | --- | --- |"]
-    for (operator, reason), places in sorted(rows.items()):
+                rows[r["name"], r["reason"] or r["text"][:120]].add((r["dtype"], device, r["kind"]))
+    lines = ["| test | dtypes | where | why |", "| --- | --- | --- | --- |"]
+    for (name, reason), places in sorted(rows.items()):
         dtypes, where = sorted({p[0] for p in places}), sorted({f"{p[1]} {p[2]}" for p in places})
-        lines.append(f"| `{operator}` | {', '.join(dtypes)} | {', '.join(where)} | {reason.replace('|', '/')} |")
+        lines.append(f"| `{name}` | {', '.join(dtypes)} | {', '.join(where)} | {reason.replace('|', '/')} |")
     return lines
 
 
-def absent(logs):
-    """What is missing, and how many pairs ask for it on the first device."""
-    first = next(iter(logs))[0]
-    n = collections.Counter(r["text"] for (device, _), records in logs.items() if device == first for r in records if r["status"] == "absent")
+def absent(records):
+    """What is missing, and how many tests ask for it."""
+    n = collections.Counter(r["text"] for r in records if r["status"] == "absent")
     return [", ".join(f"`{text}` {count}" for text, count in n.most_common())]
 
 
 def page(logs, version):
+    device, records = next(iter(logs.items()))
     return "\n".join([
-        "# PyTorch's tests of its operators", "",
-        f"Written by `./dev torch`. PyTorch {version}'s own samples of its operators (OpInfo), at most 8 of each pair of operator and dtype, run on",
-        "PyTorch's CPU and, through the bridge ([torch.md](../torch.md)), on devices of Tenon; nothing ran on the CPU in a device's place. A pair is absent where",
-        "it needs an operator of PyTorch's, or a dtype, that Tenon's table does not have; the share is of the others.", "",
+        "# PyTorch's own tests", "",
+        f"Written by `./dev torch`. PyTorch {version}'s own samples of its operators (OpInfo), results and gradients, of its modules (ModuleInfo; results, state and",
+        "gradients) and of its optimizers (OptimizerInfo; six steps, half of them from a saved state on), at most 8 of each in each dtype, run on PyTorch's",
+        "CPU and, through the bridge ([torch.md](../torch.md)), on devices of Tenon; nothing ran on the CPU in a device's place. A test is absent where it needs",
+        "an operator of PyTorch's, or a dtype, that Tenon's table does not have; the share is of the others.", "",
         *table(logs), "", "## What fails, and why", "", *failures(logs), "", "## What is absent", "",
-        f"Pairs on {next(iter(logs))[0]} that need it:", "", *absent(logs), ""])
+        f"Tests on {device} that need it:", "", *absent(records), ""])
 
 
 def main():

@@ -115,7 +115,7 @@ def pack_torch(build, out):
     minor = ".".join(about[3].split(".")[:2])
     tag = "cp" + about[2].split("-")[1]  # of cpython-311-x86_64-linux-gnu.so
     script = f"tenon_torch-{tenon_version()}+torch{minor}.data/scripts/tenon-conform-torch"
-    files = {script: b"#!python\nimport sys\nfrom tenon_torch.conform import main\nsys.exit(main())\n"}
+    files = {script: b"#!python\nimport sys\nfrom tenon_torch.suite.worker import main\nsys.exit(main())\n"}
     files |= {f"tenon_torch/{path}": data for path, data in installed(build, "torch", "_C.cpython-*.so").items()}
     pack(out, "tenon-torch", f"{tenon_version()}+torch{minor}", f"{tag}-{tag}-{MACHINE}", False, "The devices of Tenon in PyTorch", files,
          needs=(f"tenon =={tenon_version()}", f"torch =={minor}.*"))

@@ -10,7 +10,7 @@ import torch
 from torch._decomp import decomposition_table
 from torch._prims_common.wrappers import _maybe_resize_out, _safe_copy_out
 
-from ._recurrent import OPERATORS
+from . import _formulas, _recurrent
 
 registered = []
 
@@ -46,6 +46,8 @@ def _out_form(overload, function):
     def out_form(*args, **kwargs):
         outputs = [kwargs.pop(name) for name in names]
         results = function(*args, **kwargs)
+        if results is NotImplemented:
+            return results
         results = results if isinstance(results, (tuple, list)) else (results,)
         for output, result in zip(outputs, results):
             _maybe_resize_out(output, result.shape)
@@ -67,16 +69,19 @@ def _functional_of(overload):
 
 
 def _guarded(name, function):
-    """Some decompositions end in the operator itself, which PyTorch expects of a backend."""
+    """Some decompositions end in the operator itself, which PyTorch expects of a backend, or decline with NotImplemented."""
 
     def decomposition(*args, **kwargs):
         if name in _active.names:
             raise NotImplementedError(f"{name} is not there on Tenon's devices: PyTorch's decomposition of it needs a kernel of it")
         _active.names.add(name)
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
         finally:
             _active.names.discard(name)
+        if result is NotImplemented:
+            raise NotImplementedError(f"{name} is not there on Tenon's devices: PyTorch's decomposition of it declines these arguments")
+        return result
 
     return decomposition
 
@@ -89,8 +94,9 @@ def _register(name, function):
 def register():
     global _library
     _library = torch.library.Library("aten", "IMPL", "PrivateUse1")
-    for full, function in OPERATORS.items():
-        _register(full, function)
+    for name, function in (_recurrent.OPERATORS | _formulas.OPERATORS).items():
+        if not _has(f"aten::{name}", "PrivateUse1"):
+            _register(f"aten::{name}", function)
     for overload, function in decomposition_table.items():
         if not isinstance(overload, torch._ops.OpOverload) or overload.namespace != "aten":
             continue

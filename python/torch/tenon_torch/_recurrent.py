@@ -45,6 +45,6 @@ def gru_cell_backward(grad_hy, workspace, has_bias):
 
 
 OPERATORS = {
-    "aten::_thnn_fused_lstm_cell": lstm_cell, "aten::_thnn_fused_lstm_cell_backward_impl": lstm_cell_backward,
-    "aten::_thnn_fused_gru_cell": gru_cell, "aten::_thnn_fused_gru_cell_backward": gru_cell_backward,
+    "_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_lstm_cell_backward_impl": lstm_cell_backward,
+    "_thnn_fused_gru_cell": gru_cell, "_thnn_fused_gru_cell_backward": gru_cell_backward,
 }

@@ -1,8 +1,8 @@
-"""A worker of tenon-conform: PyTorch's own tests of operators (opinfo.py) as cases on a plugin's device.
+"""A worker of tenon-conform: PyTorch's own tests as cases on a plugin's device.
 
 tenon-conform run PLUGIN.so --torch starts it, as tenon-conform-torch: `list --set SET` prints cases, `work --plugin PATH --device N` reads them
 and writes verdicts to descriptor 3. What PyTorch asks of operators or dtypes that Tenon's table does not have is `unsupported`; so is what
-differs from PyTorch's CPU on every device, for the reason that opinfo.txt says.
+differs from PyTorch's CPU on every device, for the reason that expected.txt says.
 """
 
 import argparse
@@ -14,38 +14,35 @@ import time
 
 import torch
 
-from . import _C, opinfo
-from . import name as device_name
+from .. import _C
+from .. import name as device_name
+from . import KINDS
+from .expected import read_expected
 
-KINDS = {"operator": False, "gradient": True}
-LISTED = pathlib.Path(__file__).with_name("opinfo.txt")
+LISTED = pathlib.Path(__file__).parents[1] / "expected.txt"
+# The dtypes of each set, and whether gradients, modules and optimizers are in it (those in f32 alone, but for the exhaustive one)
+SETS = {"smoke": ("float32",), "standard": ("float32", "bfloat16", "int64"), "exhaustive": None}
 
 
 def cases(chosen):
-    """smoke: f32; standard: f32, its gradients, bf16 and i64; exhaustive: every dtype."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    dtypes = {"smoke": (torch.float32,), "standard": (torch.float32, torch.bfloat16, torch.int64), "exhaustive": opinfo.DTYPES}[chosen]
-    for op in op_db:
-        for kind, backward in KINDS.items():
-            if backward and (not op.supports_autograd or chosen == "smoke"):
-                continue
-            supported = op.supported_backward_dtypes("cpu") if backward else op.supported_dtypes("cpu")
-            for dtype in dtypes:
-                floating = dtype.is_floating_point and (chosen == "exhaustive" or dtype == torch.float32)
-                if dtype in supported and (floating or not backward):
-                    yield kind, opinfo.name_of(op), dtype, op
+    dtypes = SETS[chosen]
+    for kind, tests in KINDS.items():
+        if chosen == "smoke" and kind == "gradient":
+            continue
+        for test in tests():
+            if dtypes is None or test.dtype_name in (dtypes if kind == "operator" else dtypes[:1]):
+                yield line_of(kind, test), kind, test
 
 
-def line_of(kind, name, dtype):
+def line_of(kind, test):
     """As tenon-conform writes lines: what it is told by name."""
-    return f"torch/{kind} dtype={str(dtype).removeprefix('torch.')} name={name}"
+    return f"torch/{kind} dtype={test.dtype_name} name={test.name}"
 
 
 def print_list(chosen):
-    for i, (kind, name, dtype, _) in enumerate(cases(chosen)):  # of smoke some
+    for i, (line, _, _) in enumerate(cases(chosen)):  # of smoke some
         if chosen != "smoke" or i % 12 == 0:
-            print(line_of(kind, name, dtype))
+            print(line)
 
 
 def open_device(plugin, index):
@@ -57,15 +54,15 @@ def open_device(plugin, index):
 class Worker:
     def __init__(self, plugin, index):
         self.device = open_device(plugin, index)
-        self.known = opinfo.read_expected(LISTED)
-        self.all = {line_of(kind, name, dtype): (op, name, dtype, KINDS[kind]) for kind, name, dtype, op in cases("exhaustive")}
+        self.known = read_expected(LISTED)
+        self.all = {line: (kind, test) for line, kind, test in cases("exhaustive")}
 
     def verdict(self, line):
         if line not in self.all:
             return "error", "PyTorch has no such test; `tenon-conform-torch list --set exhaustive` prints them"
-        op, name, dtype, backward = self.all[line]
-        status, text = opinfo.run_pair(op, dtype, self.device, opinfo.SAMPLES, backward)
-        known = self.known.get((name, str(dtype).removeprefix("torch."), opinfo.OF[backward]))
+        kind, test = self.all[line]
+        status, text = test.run(self.device)
+        known = self.known.get((kind, test.name, test.dtype_name))
         if status == "failed" and known and known[0] == "failed":
             return "unsupported", f"differs from PyTorch's CPU on every device: {known[1]}"
         return {"passed": ("pass", ""), "absent": ("unsupported", f"Tenon has no {text}"), "failed": ("fail", text),
@@ -87,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     lister = verbs.add_parser("list")
-    lister.add_argument("--set", default="standard", choices=("smoke", "standard", "exhaustive"))
+    lister.add_argument("--set", default="standard", choices=tuple(SETS))
     worker = verbs.add_parser("work")
     worker.add_argument("--plugin", required=True)
     worker.add_argument("--device", type=int, default=0)
