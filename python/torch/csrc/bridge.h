@@ -13,6 +13,10 @@
 #include <string>
 #include <vector>
 
+namespace pybind11 {
+class module_;
+}
+
 namespace tenon_torch {
 
 constexpr auto device_type = c10::DeviceType::PrivateUse1;
@@ -126,6 +130,10 @@ class Call {
     const tn_op *op;
     std::vector<tn_cell> cells;
 };
+
+/* ---- graphs.cpp -------------------------------------------------------------------------- */
+
+void bind_graphs(pybind11::module_ &m);
 
 /* ---- operators.cpp ----------------------------------------------------------------------- */
 

@@ -143,5 +143,6 @@ PYBIND11_MODULE(_C, m) {
     m.def("load_plugin", load_plugin);
     m.def("report", report);
     m.def("fallback_count", tn_fallback_count);
+    bind_graphs(m);
     m.def("version", [] { return std::string(tn_version()); });
 }
