@@ -13,16 +13,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SMALL = 1000, ROUNDS = 2000, MOST_BYTES = 2 << 20 };
-enum { MEETINGS_SAME = 160, MEETINGS_OTHER = 20 };
-static const double seconds_same = 0.012, seconds_other = 0.003;
+enum { SMALL = 1000, ROUNDS = 1000, MOST_BYTES = 2 << 20 };
+
+/* How often the threads meet for one pair of slots; how many calls are then to overlap, and how long that may take
+ * where the machine has other things to do. */
+typedef struct effort {
+    int meetings, overlaps;
+    double seconds;
+} effort;
+static const effort alike = {60, 3000, 0.04}, unlike = {8, 150, 0.008};
 
 typedef struct pair {
     tc_meeting meeting;
     tc_hand hands[2];
     const tc_slot *slots[2];
-    int meetings; /* of this pair of slots; 0: it is over */
-    double seconds;
+    effort effort; /* on this pair of slots */
+    double end;    /* of the time for it */
+    atomic_int calls[2], overlaps;
+    atomic_bool enough; /* of this turn: one thread has made its calls */
+    bool over;
 } pair;
 
 typedef struct seat {
@@ -34,7 +43,7 @@ typedef struct seat {
 static void call_together(pair *p, int number, int round, tc_random *r) {
     tc_hand *h = &p->hands[number];
     if (number == 0)
-        tc_host_yield(round % 8 == 7);
+        tc_host_yield(round % 4 == 3);
     tc_meet(&p->meeting);
     if (*h->wrong)
         return;
@@ -42,18 +51,30 @@ static void call_together(pair *p, int number, int round, tc_random *r) {
     p->slots[number]->call(h, round);
 }
 
+/* Calls until enough of them were under way when the other thread's ended, or all places are used. */
+static void call_freely(pair *p, int number) {
+    tc_hand *h = &p->hands[number];
+    while (h->used < h->rounds && !*h->wrong && !atomic_load(&p->enough) && tc_now() < p->end) {
+        int before = atomic_load(&p->calls[!number]);
+        p->slots[number]->call(h, h->used++);
+        atomic_fetch_add(&p->calls[number], 1);
+        if (atomic_load(&p->calls[!number]) != before &&
+            atomic_fetch_add(&p->overlaps, 1) >= p->effort.overlaps)
+            break;
+    }
+    atomic_store(&p->enough, true);
+}
+
 /* All calls of a hand in one pair of slots. */
 static void call_all(pair *p, int number, tc_random *r) {
     tc_hand *h = &p->hands[number];
-    for (int i = 0; i < p->meetings; i++)
+    for (int i = 0; i < p->effort.meetings; i++)
         call_together(p, number, i, r);
     if (number == 0)
         tc_host_yield(false);
+    h->used = p->effort.meetings;
     tc_meet(&p->meeting);
-    double end = tc_now() + p->seconds;
-    h->used = p->meetings;
-    while (h->used < h->rounds && !*h->wrong && tc_now() < end)
-        p->slots[number]->call(h, h->used++);
+    call_freely(p, number);
     tc_meet(&p->meeting);
 }
 
@@ -63,29 +84,39 @@ static void *sit(void *context) {
     tc_random r = {77};
     for (;;) {
         tc_meet(&s->p->meeting);
-        if (s->p->meetings == 0)
+        if (s->p->over)
             return NULL;
         call_all(s->p, s->number, &r);
     }
 }
 
-static void cross(pair *p, const tc_slot *a, const tc_slot *b, tc_random *r) {
-    char what[200];
-    p->slots[0] = a;
-    p->slots[1] = b;
-    p->seconds = a == b ? seconds_same : seconds_other;
-    p->meetings = a == b ? MEETINGS_SAME : MEETINGS_OTHER;
-    if (p->meetings > p->hands[0].rounds)
-        p->meetings = p->hands[0].rounds;
-    tc_meet(&p->meeting);
-    call_all(p, 0, r);
-    snprintf(what, sizeof what, "one thread in %s, another in %s", a->name, b->name);
-    for (int i = 0; i < 2; i++)
-        tc_hand_check(&p->hands[i], what);
-}
-
 static bool failed(const pair *p) {
     return tc_failed(p->hands[0].k) || tc_failed(p->hands[1].k);
+}
+
+/* Each turn has places of its own, which are looked at before the next one. */
+static void take_turn(pair *p, const char *what, tc_random *r) {
+    atomic_store(&p->enough, false);
+    tc_meet(&p->meeting);
+    call_all(p, 0, r);
+    for (int i = 0; i < 2; i++)
+        tc_hand_check(&p->hands[i], what);
+    p->effort.meetings = 0;
+}
+
+static void cross(pair *p, const tc_slot *a, const tc_slot *b, tc_random *r) {
+    char what[200];
+    snprintf(what, sizeof what, "one thread in %s, another in %s", a->name, b->name);
+    p->slots[0] = a;
+    p->slots[1] = b;
+    p->effort = a == b ? alike : unlike;
+    if (p->effort.meetings > p->hands[0].rounds)
+        p->effort.meetings = p->hands[0].rounds;
+    p->end = tc_now() + p->effort.seconds;
+    atomic_store(&p->overlaps, 0);
+    do
+        take_turn(p, what, r);
+    while (!failed(p) && atomic_load(&p->overlaps) < p->effort.overlaps && tc_now() < p->end);
 }
 
 /* Large transfers beside large transfers alone. */
@@ -106,7 +137,7 @@ static void cross_all(pair *p) {
         for (const tc_slot *b = tc_slots; b <= a; b++)
             if (!failed(p) && is_asked(p, a) && is_asked(p, b))
                 cross(p, a, b, &r);
-    p->meetings = 0;
+    p->over = true;
     tc_meet(&p->meeting);
     pthread_join(thread, NULL);
 }
@@ -226,7 +257,7 @@ static void use_device(tc_contract *k, const tn_device_ops *ops, tn_device_impl 
     ops->memory->dealloc(device, TN_SPACE_DEVICE, a.memory);
 }
 
-static void live_once(neighbour *n, bool meets_at_end, tc_random *r) {
+static void live_once(neighbour *n, tc_random *r) {
     tenant *t = n->t;
     tc_contract *k = &t->k;
     const tn_plugin *plugin = t->s.plugin;
@@ -241,8 +272,7 @@ static void live_once(neighbour *n, bool meets_at_end, tc_random *r) {
             use_device(k, plugin->devices, device, n->number + 1);
             plugin->devices->close(device);
         }
-        if (meets_at_end)
-            tc_meet_at_most(n->meeting, 0.2);
+        tc_meet_at_most(n->meeting, 0.2);
         tc_come_late(r);
         plugin->shutdown(self);
     }
@@ -254,9 +284,10 @@ static void *live(void *context) {
     neighbour *n = context;
     tc_random r = {(uint64_t)n->number + 5};
     for (int i = 0; i < LIVES && tc_now() < n->end && !tc_failed(&n->t->k); i++) {
-        tc_meet_at_most(n->meeting, 0.2); /* the other one may have ended */
+        if (n->number == 0 || i % 4)          /* else it goes on to meet at its end who begins */
+            tc_meet_at_most(n->meeting, 0.2); /* the other one may have ended */
         tc_come_late(&r);
-        live_once(n, i % 2, &r);
+        live_once(n, &r);
     }
     return NULL;
 }
@@ -266,6 +297,7 @@ static void live_at_once(tenant all[2]) {
     neighbour both[2];
     int n = 0;
     tc_meeting_init(&meeting, 2);
+    tc_host_yield(true);
     for (; n < 2; n++) {
         both[n] =
             (neighbour){.t = &all[n], .meeting = &meeting, .end = tc_now() + 0.4, .number = n};
@@ -276,6 +308,7 @@ static void live_at_once(tenant all[2]) {
         TC_CASE_ERROR(all[0].k.out, "a thread cannot be started");
     while (n-- > 0)
         pthread_join(both[n].thread, NULL);
+    tc_host_yield(false);
 }
 
 static void lives(tc_contract *k) {
