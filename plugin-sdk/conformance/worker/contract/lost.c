@@ -7,8 +7,10 @@
 
 #include <tenon/ext/capture.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { BYTES = 4096, COMMANDS = 200, MOST = 20000 };
 
@@ -31,7 +33,7 @@ typedef struct scene {
     tc_subject s, other; /* no device: there is one only */
     tn_memory memory, pinned;
     void *pinned_host;
-    tn_stream_impl *stream, *waiting;
+    tn_stream_impl *stream;
     tn_event_impl *event, *start, *of_other;
     tc_invocation call;
     tc_placed placed;
@@ -389,11 +391,91 @@ static void lost_in_transfers(tc_contract *k) {
         lose_at(k, at);
 }
 
+/* ---- lost while another thread waits ----------------------------------------------------- */
+
+enum { IN_STREAM, IN_EVENT, IN_READ, IN_DESTROY, N_IN };
+
+typedef struct sleeper {
+    const scene *n;
+    int way;
+    tn_stream_impl *stream; /* waits for the other device */
+    tn_status status;
+} sleeper;
+
+static void *sleep_in(void *context) {
+    sleeper *w = context;
+    const tc_subject *s = &w->n->s;
+    unsigned char bytes[64];
+    if (w->way == IN_STREAM)
+        w->status = s->ops->streams->synchronize(w->stream);
+    else if (w->way == IN_EVENT)
+        w->status = s->ops->events->synchronize(w->n->event);
+    else if (w->way == IN_READ)
+        w->status =
+            s->memory->copy_to_host(s->device, w->stream, bytes, 0, w->n->memory, 0, sizeof bytes);
+    else
+        s->ops->streams->destroy(w->stream);
+    return NULL;
+}
+
+/* Behind work of the other device, which takes a while and is not lost. */
+static bool hold_back(scene *n, sleeper *w, tc_work *work) {
+    tc_contract *k = n->k;
+    const tn_event_ops *events = n->s.ops->events;
+    tn_device_impl *device = n->s.device;
+    return tc_work_create(k, &n->other, work) &&
+           tc_must(k, TNP_STREAM_CREATE, n->s.ops->streams->create(device, 0, &w->stream),
+                   "create of a stream") &&
+           tc_work_hold(k, work, n->other.stream, 0.15) &&
+           tc_must(k, TNP_EVENT_RECORD, events->record(n->of_other, n->other.stream), "record") &&
+           tc_must(k, TNP_EVENT_WAIT, events->wait(w->stream, n->of_other), "wait") &&
+           tc_must(k, TNP_FILL_VALUE, n->s.memory->fill(device, w->stream, n->memory, 0, 1, BYTES),
+                   "fill") &&
+           tc_must(k, TNP_EVENT_RECORD, events->record(n->event, w->stream), "record");
+}
+
+/* A wait that goes on when the device is lost returns, at the latest when what it waits for is over. */
+static void lose_under(scene *n, sleeper *w) {
+    static const char *const what[N_IN] = {"synchronize of a stream, while the device was lost",
+                                           "synchronize of an event, while the device was lost",
+                                           "copy_to_host, while the device was lost", ""};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleep_in, w) != 0) {
+        TC_CASE_ERROR(n->k->out, "a thread cannot be started");
+        return;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    lose_it(n);
+    pthread_join(thread, NULL);
+    if (w->status != TN_ERR_DEVICE_LOST)
+        tc_must(n->k, TNP_DEVICE_LOST_FAILS, w->status, what[w->way]);
+    n->s.ops->streams->synchronize(n->other.stream);
+}
+
+static void lost_while_waiting(tc_contract *k) {
+    static scene n;
+    for (int way = 0; way < N_IN && !tc_failed(k); way++) {
+        tc_work work;
+        sleeper w = {.n = &n, .way = way, .status = TN_OK};
+        bool ok = set_up(k, &n);
+        if (ok && !n.other.device)
+            ok = TC_NOT_OFFERED(k, "the plugin has one device");
+        if (ok && hold_back(&n, &w, &work))
+            lose_under(&n, &w);
+        if (w.stream && way != IN_DESTROY)
+            n.s.ops->streams->destroy(w.stream);
+        if (n.other.device)
+            tc_release(k, n.other.device);
+        look_after(&n);
+    }
+}
+
 const tc_contract_row tc_lost_rows[] = {
     {"lost-calls", "", TC_SMOKE, lost_calls},
     {"lost-at-work", "", TC_SMOKE, lost_at_work},
     {"lost-with-launches", "", TC_SMOKE, lost_with_launches},
     {"lost-while-capturing", "", TC_SMOKE, lost_while_capturing},
     {"lost-in-transfers", "", TC_SMOKE, lost_in_transfers},
+    {"lost-while-waiting", "", TC_STANDARD, lost_while_waiting},
     {0},
 };

@@ -258,7 +258,9 @@ void tc_host_clear(void) {
 }
 
 void tc_host_begin(const tn_host *host) {
-    atomic_store(&lives[atomic_load(&lives[0]) != NULL], host);
+    const tn_host *none = NULL; /* two may begin at once */
+    if (!atomic_compare_exchange_strong(&lives[0], &none, host))
+        atomic_store(&lives[1], host);
 }
 
 void tc_host_end(const tn_host *host) {
