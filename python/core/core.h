@@ -203,6 +203,10 @@ extern PyMethodDef tnp_dtype_functions[];
 extern PyMethodDef tnp_device_functions[];
 extern PyMethodDef tnp_optim_functions[];
 extern PyMethodDef tnp_file_functions[];
+extern PyMethodDef tnp_custom_functions[];
+extern PyMethodDef tnp_profile_functions[];
+extern PyMethodDef tnp_graph_functions[];
+extern PyMethodDef tnp_loader_functions[];
 
 int tnp_errors_init(PyObject *module);
 int tnp_dtypes_init(PyObject *module);

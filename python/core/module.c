@@ -11,7 +11,7 @@ static int fill(PyObject *module) {
         return -1;
     PyMethodDef *const lists[] = {tnp_dtype_functions,    tnp_device_functions, tnp_data_functions,
                                   tnp_autograd_functions, tnp_dlpack_functions, tnp_optim_functions,
-                                  tnp_file_functions};
+                                  tnp_file_functions,     tnp_custom_functions};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (PyModule_AddFunctions(module, lists[i]) < 0)
             return -1;
