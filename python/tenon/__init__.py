@@ -23,6 +23,8 @@ from ._factories import (arange, asarray, as_tensor, empty, eye, from_numpy, ful
                          randperm, zeros)
 from ._modes import (array_promotion, autocast, enable_grad, inference_mode, no_grad, set_anomaly_enabled,  # noqa: F401
                      set_grad_enabled)
+from ._graph import Graph  # noqa: F401
+from ._profile import profile, profile_range  # noqa: F401
 from . import autograd, library, nn, ops, optim  # noqa: F401
 
 __version__ = _core.version()
