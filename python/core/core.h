@@ -181,6 +181,11 @@ extern const tnp_packet *tnp_packets[TNP_N_PACKETS];
 /* _set_array_promotion(on) -> before: of the calling thread (tensor.c). */
 PyObject *tnp_set_array_promotion(PyObject *module, PyObject *on);
 
+/* ---- libtenon-nn (files.c) --------------------------------------------------------------- */
+
+/* The address of a function of it; NULL with an ImportError where the library, or what it needs, is not there. */
+void *tnp_nn_function(const char *name);
+
 /* ---- the other parts --------------------------------------------------------------------- */
 
 /* tensor(data, *, dtype, device, requires_grad) and asarray's part of it (data.c). */

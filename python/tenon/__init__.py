@@ -25,7 +25,7 @@ from ._modes import (array_promotion, autocast, enable_grad, inference_mode, no_
                      set_grad_enabled)
 from ._graph import Graph  # noqa: F401
 from ._profile import profile, profile_range  # noqa: F401
-from . import autograd, library, nn, ops, optim  # noqa: F401
+from . import autograd, data, library, nn, ops, optim  # noqa: F401
 
 __version__ = _core.version()
 
