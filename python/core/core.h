@@ -181,6 +181,11 @@ extern const tnp_packet *tnp_packets[TNP_N_PACKETS];
 /* _set_array_promotion(on) -> before: of the calling thread (tensor.c). */
 PyObject *tnp_set_array_promotion(PyObject *module, PyObject *on);
 
+/* ---- libtenon-nn (files.c) --------------------------------------------------------------- */
+
+/* The address of a function of it; NULL with an ImportError where the library, or what it needs, is not there. */
+void *tnp_nn_function(const char *name);
+
 /* ---- the other parts --------------------------------------------------------------------- */
 
 /* tensor(data, *, dtype, device, requires_grad) and asarray's part of it (data.c). */
@@ -203,6 +208,10 @@ extern PyMethodDef tnp_dtype_functions[];
 extern PyMethodDef tnp_device_functions[];
 extern PyMethodDef tnp_optim_functions[];
 extern PyMethodDef tnp_file_functions[];
+extern PyMethodDef tnp_custom_functions[];
+extern PyMethodDef tnp_profile_functions[];
+extern PyMethodDef tnp_graph_functions[];
+extern PyMethodDef tnp_loader_functions[];
 
 int tnp_errors_init(PyObject *module);
 int tnp_dtypes_init(PyObject *module);

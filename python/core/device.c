@@ -391,6 +391,14 @@ static PyObject *set_current_stream(PyObject *module, PyObject *stream) {
                             stream);
     return tnp_none_or_raise(tn_set_current_stream(stream_of(stream)));
 }
+/* _record_stream(tensor, stream) */
+static PyObject *record_stream(PyObject *module, PyObject *args) {
+    PyObject *tensor, *stream;
+    if (!PyArg_ParseTuple(args, "O!O!:record_stream", tnp_tensor_type, &tensor, stream_type,
+                          &stream))
+        return NULL;
+    return tnp_none_or_raise(tn_record_stream(tnp_handle(tensor), stream_of(stream)));
+}
 static PyObject *memory_stats(PyObject *module, PyObject *args) {
     PyObject *name = NULL;
     tn_device device;
@@ -490,6 +498,7 @@ PyMethodDef tnp_device_functions[] = {
     {"current_stream", current_stream, METH_VARARGS, "current_stream(device=None): this thread's."},
     {"set_current_stream", set_current_stream, METH_O,
      "set_current_stream(stream): of this thread."},
+    {"_record_stream", record_stream, METH_VARARGS, NULL},
     {"memory_stats", memory_stats, METH_VARARGS,
      "memory_stats(device=None): figures of its allocator."},
     {"empty_cache", empty_cache, METH_VARARGS,

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static PyObject *error_type;
 static PyObject *by_status[TN_ERR_INTERNAL + 1];
@@ -69,13 +70,15 @@ int tnp_errors_init(PyObject *module) {
     return 0;
 }
 
-/* An exception of a callback on its way through Tenon, to be raised again where the call comes back. */
+/* An exception of a callback on its way through Tenon, to be raised again where the call comes back, if the error that
+ * stands there is the callback's: what was called between may have let it pass and failed otherwise. */
+static const char of_callback[] = "raised an exception";
 static _Thread_local PyObject *passing[3];
 
 static bool raise_passing(void) {
     PyObject *type = passing[0], *value = passing[1], *trace = passing[2];
     passing[0] = passing[1] = passing[2] = NULL;
-    if (type && tn_error_status() == TN_ERR_STATE) {
+    if (type && tn_error_status() == TN_ERR_STATE && strstr(tn_error_message(), of_callback)) {
         PyErr_Restore(type, value, trace);
         return true;
     }
@@ -120,5 +123,5 @@ tn_status tnp_fail_with_exception(const char *where) {
     for (int i = 0; i < 3; i++)
         Py_CLEAR(passing[i]);
     PyErr_Fetch(&passing[0], &passing[1], &passing[2]);
-    return tn_fail(TN_ERR_STATE, "%s raised an exception", where);
+    return tn_fail(TN_ERR_STATE, "%s %s", where, of_callback);
 }

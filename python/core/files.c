@@ -1,6 +1,6 @@
 /* Files: safetensors by libtenon-nn, IDX by libtenon.
  *
- * libtenon-nn is opened when the first file is read or written: it needs a library for JSON, without which
+ * libtenon-nn is opened when something of it is first asked for: it needs a library for JSON, without which
  * everything else is to work. */
 #include "python/core/core.h"
 
@@ -22,22 +22,23 @@ static struct {
 #undef MEMBER
 } nn;
 
-static int find_library(void) {
-    if (nn.open)
-        return 0;
+void *tnp_nn_function(const char *name) {
     static void *library; /* open for good */
     if (!library)
         library = dlopen("libtenon-nn.so.0", RTLD_NOW | RTLD_LOCAL);
-    const char *missing = library ? NULL : dlerror();
+    void *function = library ? dlsym(library, name) : NULL;
+    if (!function)
+        PyErr_Format(PyExc_ImportError, "%s is of libtenon-nn: %s", name, dlerror());
+    return function;
+}
+
+static int find_library(void) {
 #define FIND(name) \
-    if (!missing && !(*(void **)&nn.name = dlsym(library, "tn_safetensors_" #name))) \
-        missing = dlerror();
+    if (!nn.name && !(*(void **)&nn.name = tnp_nn_function("tn_safetensors_" #name))) \
+        return -1;
     NN(FIND)
 #undef FIND
-    if (!missing)
-        return 0;
-    nn.open = NULL;
-    return PyErr_Format(PyExc_ImportError, "safetensors files need libtenon-nn: %s", missing), -1;
+    return 0;
 }
 
 /* ---- safetensors ------------------------------------------------------------------------- */

@@ -9,9 +9,10 @@ static int fill(PyObject *module) {
         tnp_devices_init(module) < 0 || tnp_operators_init(module) < 0 ||
         tnp_tensors_init(module) < 0 || tnp_optim_init(module) < 0)
         return -1;
-    PyMethodDef *const lists[] = {tnp_dtype_functions,    tnp_device_functions, tnp_data_functions,
-                                  tnp_autograd_functions, tnp_dlpack_functions, tnp_optim_functions,
-                                  tnp_file_functions};
+    PyMethodDef *const lists[] = {
+        tnp_dtype_functions,   tnp_device_functions, tnp_data_functions,  tnp_autograd_functions,
+        tnp_dlpack_functions,  tnp_optim_functions,  tnp_file_functions,  tnp_custom_functions,
+        tnp_profile_functions, tnp_graph_functions,  tnp_loader_functions};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (PyModule_AddFunctions(module, lists[i]) < 0)
             return -1;

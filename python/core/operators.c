@@ -1,5 +1,5 @@
 /* Operators as Python functions and methods: made from the library's own table when the package is
- * imported, so that nothing here knows an operator. */
+ * imported, so that nothing here knows an operator. Those that are defined later are looked up by name. */
 #include "python/core/core.h"
 
 #include <stdlib.h>
@@ -44,14 +44,46 @@ static tn_arg_info *copy_args(const tn_arg_info *args, uint32_t n) {
     return copy;
 }
 
+/* -1 where there is no memory, or more arguments than anybody has. */
+static int add_overload(tnp_packet *packet, const tn_op_info *info) {
+    const tn_op *op = tn_op_find(info->name);
+    if (!op)
+        return tn_error_clear(), 0; /* another thread has just unregistered it */
+    overload *grown = PyMem_Realloc(packet->overloads, (packet->n + 1) * sizeof *grown);
+    if (!grown)
+        return -1;
+    packet->overloads = grown;
+    overload *o = &grown[packet->n++];
+    *o = (overload){.op = op, .info = *info};
+    o->names = PyMem_Calloc(info->n_args + 1, sizeof *o->names);
+    o->info.args = copy_args(info->args, info->n_args);
+    o->info.rets = copy_args(info->rets, info->n_rets);
+    if (!o->names || !o->info.args || !o->info.rets || info->n_args > MAX_ARGS ||
+        info->n_rets > MAX_RETS)
+        return -1;
+    for (uint32_t i = 0; i < info->n_args; i++) {
+        o->n_positional += !info->args[i].keyword_only;
+        if (!(o->names[i] = PyUnicode_InternFromString(info->args[i].name)))
+            return -1;
+    }
+    return 0;
+}
+
+static size_t length_of_base(const tn_op_info *info) {
+    return strcspn(info->name, ".");
+}
+static bool is_of(const tnp_packet *packet, const tn_op_info *info) {
+    size_t n = length_of_base(info);
+    return strlen(packet->name) == n && memcmp(packet->name, info->name, n) == 0;
+}
+
 /* Sets the int that user points to where there is no memory. */
 static void add(const tn_op_info *info, void *user) {
-    size_t n = strcspn(info->name, ".");
     if (*(int *)user)
         return;
     tnp_packet *packet = NULL;
     for (uint32_t i = n_table; i-- > 0 && !packet;)
-        if (strlen(table[i].name) == n && memcmp(table[i].name, info->name, n) == 0)
+        if (is_of(&table[i], info))
             packet = &table[i];
     *(int *)user = -1;
     if (!packet) {
@@ -60,30 +92,12 @@ static void add(const tn_op_info *info, void *user) {
             return;
         table = grown;
         packet = &table[n_table];
-        *packet = (tnp_packet){.name = copy_text(info->name, n)};
+        *packet = (tnp_packet){.name = copy_text(info->name, length_of_base(info))};
         if (!packet->name)
             return;
         n_table++;
     }
-    overload *grown = PyMem_Realloc(packet->overloads, (packet->n + 1) * sizeof *grown);
-    if (!grown)
-        return;
-    packet->overloads = grown;
-    overload *o = &grown[packet->n];
-    *o = (overload){.op = tn_op_find(info->name), .info = *info};
-    o->names = PyMem_Calloc(info->n_args + 1, sizeof *o->names);
-    o->info.args = copy_args(info->args, info->n_args);
-    o->info.rets = copy_args(info->rets, info->n_rets);
-    if (!o->op || !o->names || !o->info.args || !o->info.rets || info->n_args > MAX_ARGS ||
-        info->n_rets > MAX_RETS)
-        return;
-    for (uint32_t i = 0; i < info->n_args; i++) {
-        o->n_positional += !info->args[i].keyword_only;
-        if (!(o->names[i] = PyUnicode_InternFromString(info->args[i].name)))
-            return;
-    }
-    packet->n++;
-    *(int *)user = 0;
+    *(int *)user = add_overload(packet, info);
 }
 
 const tnp_packet *tnp_packet_find(const char *name) {
@@ -354,22 +368,103 @@ static char *doc_of(const tnp_packet *packet) {
     return doc;
 }
 
-static int add_function(PyObject *module, tnp_packet *packet) {
-    char *doc = doc_of(packet);
+/* The capsule is the function's `self`, and stays as long as that. */
+static PyObject *function_of(tnp_packet *packet, PyObject *capsule) {
+    char *doc = capsule ? doc_of(packet) : NULL;
     if (!doc)
-        return PyErr_NoMemory(), -1;
+        return capsule ? PyErr_NoMemory() : NULL;
     packet->function = (PyMethodDef){packet->name, (PyCFunction)(void (*)(void))call_function,
                                      METH_FASTCALL | METH_KEYWORDS, doc};
+    return PyCFunction_NewEx(&packet->function, capsule, NULL);
+}
+
+static int add_function(PyObject *module, tnp_packet *packet) {
     PyObject *capsule = PyCapsule_New(packet, "tenon.packet", NULL);
-    PyObject *function = capsule ? PyCFunction_NewEx(&packet->function, capsule, NULL) : NULL;
+    PyObject *function = function_of(packet, capsule);
     int added = function ? PyModule_AddObjectRef(module, packet->name, function) : -1;
     Py_XDECREF(capsule);
     Py_XDECREF(function);
     return added;
 }
 
-/* call(name, *args, **named): an operator by its name, one that a program defined, too. */
+/* ---- operators that were defined after the import ---------------------------------------- */
+
+static void packet_free(tnp_packet *packet) {
+    for (uint32_t i = 0; i < packet->n; i++) {
+        overload *o = &packet->overloads[i];
+        for (uint32_t k = 0; o->names && k < o->info.n_args; k++)
+            Py_XDECREF(o->names[k]);
+        PyMem_Free(o->names);
+        PyMem_Free((void *)(uintptr_t)o->info.args);
+        PyMem_Free((void *)(uintptr_t)o->info.rets);
+        Py_XDECREF((PyObject *)o->results);
+    }
+    PyMem_Free(packet->overloads);
+    PyMem_Free((void *)(uintptr_t)packet->name);
+    PyMem_Free((void *)(uintptr_t)packet->function.ml_doc);
+    PyMem_Free(packet);
+}
+static void packet_gone(PyObject *capsule) {
+    packet_free(PyCapsule_GetPointer(capsule, "tenon.packet"));
+}
+
+typedef struct finder {
+    tnp_packet *packet;
+    bool is_short; /* of memory */
+} finder;
+
+static void find(const tn_op_info *info, void *user) {
+    finder *f = user;
+    if (!f->is_short && is_of(f->packet, info))
+        f->is_short = add_overload(f->packet, info) < 0;
+}
+
+/* _find_op(name) -> a function of all overloads of that name, or None. A new one for each call: what the library
+ * defines may have changed. */
+static PyObject *find_op(PyObject *module, PyObject *text) {
+    const char *name = tnp_text(text);
+    if (!name)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a name is a str");
+    finder f = {PyMem_Calloc(1, sizeof *f.packet), false};
+    if (f.packet)
+        f.packet->name = copy_text(name, strlen(name));
+    if (!f.packet || !f.packet->name) {
+        PyMem_Free(f.packet);
+        return PyErr_NoMemory();
+    }
+    tn_status status = tn_op_list(find, &f);
+    if (status != TN_OK || f.is_short || f.packet->n == 0) {
+        packet_free(f.packet);
+        if (status != TN_OK)
+            return tnp_raise();
+        return f.is_short ? PyErr_NoMemory() : Py_NewRef(Py_None);
+    }
+    PyObject *capsule = PyCapsule_New(f.packet, "tenon.packet", packet_gone);
+    if (!capsule)
+        packet_free(f.packet);
+    PyObject *function = function_of(f.packet, capsule);
+    Py_XDECREF(capsule);
+    return function;
+}
+
+static void add_name(const tn_op_info *info, void *user) {
+    PyObject **list = user, *name = *list ? PyUnicode_FromString(info->name) : NULL;
+    if (!name || PyList_Append(*list, name) < 0)
+        Py_CLEAR(*list);
+    Py_XDECREF(name);
+}
+
+/* _op_names() -> the full name of every operator that is there now */
 static PyObject *op_names(PyObject *module, PyObject *ignored) {
+    PyObject *list = PyList_New(0);
+    if (list && tn_op_list(add_name, &list) != TN_OK) {
+        Py_CLEAR(list);
+        tnp_raise();
+    }
+    return list;
+}
+
+static PyObject *op_schemas(PyObject *module, PyObject *ignored) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list && i < n_table; i++)
         for (uint32_t k = 0; list && k < table[i].n; k++) {
@@ -382,7 +477,9 @@ static PyObject *op_names(PyObject *module, PyObject *ignored) {
 }
 
 static PyMethodDef functions[] = {
-    {"op_schemas", op_names, METH_NOARGS, "The schema of every operator."},
+    {"op_schemas", op_schemas, METH_NOARGS, "The schema of every operator of Tenon."},
+    {"_find_op", find_op, METH_O, NULL},
+    {"_op_names", op_names, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

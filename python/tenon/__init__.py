@@ -23,7 +23,9 @@ from ._factories import (arange, asarray, as_tensor, empty, eye, from_numpy, ful
                          randperm, zeros)
 from ._modes import (array_promotion, autocast, enable_grad, inference_mode, no_grad, set_anomaly_enabled,  # noqa: F401
                      set_grad_enabled)
-from . import autograd, nn, optim  # noqa: F401
+from ._graph import Graph  # noqa: F401
+from ._profile import profile, profile_range  # noqa: F401
+from . import autograd, data, library, nn, ops, optim  # noqa: F401
 
 __version__ = _core.version()
 

@@ -113,6 +113,11 @@ def _to_device(self, device, /, *, stream=None):
     return self.to(device)
 
 
+def _record_stream(self, stream):
+    """record_stream(stream): its memory is used on that stream too, and not given to others before the stream has passed here."""
+    _core._record_stream(self, stream)
+
+
 def _copy(self):
     return self.clone()
 
@@ -145,6 +150,7 @@ for name, method in {
     "bfloat16": _casts(_core.bfloat16), "long": _casts(_core.int64), "int": _casts(_core.int32),
     "bool": _casts(_core.bool), "cpu": lambda self: self.to("cpu:0"),
     "__array_priority__": 1000, "__array_namespace__": _array_namespace, "to_device": _to_device,
+    "record_stream": _record_stream,
     "__complex__": lambda self: complex(self.item()), "size": property(lambda self: Size(self.shape), doc=Size.__doc__),
 }.items():
     setattr(Tensor, name, method)
