@@ -1,7 +1,7 @@
 /* tenon new-plugin: writes the project of a new device plugin.
  *
- * The project is a copy of the template of the plugin SDK: what all languages share, and the sources in
- * one, which compile as they stand. The made-up names in it are replaced. What was written is taken back
+ * The project is a copy of the template of the plugin SDK: what all languages share, the sources in
+ * one, which compile as they stand, and where it is asked for what makes a wheel. The made-up names in it are replaced. What was written is taken back
  * when something fails. */
 #include "cli/cli.h"
 
@@ -105,26 +105,32 @@ static int is_file(const struct dirent *entry) {
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* The files that a project gets, in the two folders that they come from. */
-enum { N_FOLDERS = 2 };
+/* The files that a project gets, in the folders that they come from. */
+enum { MAX_FOLDERS = 3 };
 typedef struct source {
     char folder[2 * PATH_MAX + 8];
     struct dirent **names;
     int n_names; /* -1: the folder cannot be read */
 } source;
 
-static void sources_open(source sources[N_FOLDERS], const char *template, const language *lang) {
-    const char *folders[N_FOLDERS] = {"shared", lang->folder};
-    for (int i = 0; i < N_FOLDERS; i++) {
+/* How many files they have, or 0 when one of the folders has none. */
+static int sources_open(source sources[MAX_FOLDERS], int n_folders, const char *template,
+                        const language *lang) {
+    const char *folders[MAX_FOLDERS] = {"shared", lang->folder, "wheel"};
+    int n = 0;
+    bool whole = true;
+    for (int i = 0; i < n_folders; i++) {
         source *s = &sources[i];
-        s->names = NULL;
         snprintf(s->folder, sizeof s->folder, "%s/%s", template, folders[i]);
         s->n_names = scandir(s->folder, &s->names, is_file, alphasort);
+        whole &= s->n_names > 0;
+        n += s->n_names;
     }
+    return whole ? n : 0;
 }
 
-static void sources_close(source sources[N_FOLDERS]) {
-    for (int f = 0; f < N_FOLDERS; f++) {
+static void sources_close(source sources[MAX_FOLDERS]) {
+    for (int f = 0; f < MAX_FOLDERS; f++) {
         for (int i = 0; i < sources[f].n_names; i++)
             free(sources[f].names[i]);
         free(sources[f].names);
@@ -253,13 +259,13 @@ static int open_project(const char *dir, bool *out_made, int *out_fd) {
     return EXIT_OK;
 }
 
-static int write_project(const source sources[N_FOLDERS], const char *dir,
+static int write_project(const source sources[MAX_FOLDERS], int n_folders, const char *dir,
                          const replacement replacements[N_REPLACEMENTS]) {
     bool made;
     int to, copied = 0, code = open_project(dir, &made, &to);
     if (code != EXIT_OK)
         return code;
-    while (copied < N_FOLDERS && code == EXIT_OK) {
+    while (copied < n_folders && code == EXIT_OK) {
         code = copy_files(&sources[copied], to, dir, replacements);
         copied += code == EXIT_OK;
     }
@@ -285,11 +291,11 @@ int command_new_plugin(const options *o) {
         return fail(EXIT_USAGE, "there is no template in '%s'; --lang takes c or c++", o->lang);
 
     char template[2 * PATH_MAX] = "", dir[MAX_TYPE + 8], upper[MAX_TYPE + 1] = "";
-    source sources[N_FOLDERS] = {0};
+    source sources[MAX_FOLDERS] = {0};
+    int n_names = 0, n_folders = o->wheel ? MAX_FOLDERS : MAX_FOLDERS - 1;
     if (find_template(template, sizeof template))
-        sources_open(sources, template, lang);
-    int n_names = sources[0].n_names + sources[1].n_names;
-    if (sources[0].n_names <= 0 || sources[1].n_names <= 0) {
+        n_names = sources_open(sources, n_folders, template, lang);
+    if (n_names == 0) {
         sources_close(sources);
         return fail(
             EXIT_FAILED,
@@ -306,7 +312,7 @@ int command_new_plugin(const options *o) {
                                                       {"yourc", lang->suffix},
                                                       {"'yourlanguages'", lang->meson},
                                                       {"YOURLANGUAGES", lang->cmake}};
-    code = write_project(sources, to, replacements);
+    code = write_project(sources, n_folders, to, replacements);
     sources_close(sources);
     if (code == EXIT_OK)
         printf("%s: %d files. Next:\n\n"

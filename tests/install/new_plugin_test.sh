@@ -129,6 +129,11 @@ else
 fi
 project c c
 
+"$tenon" new-plugin acme npu --wheel --dir "$work/vendor/wheel" >"$work/out"
+(cd "$work/vendor/wheel" && python3 plugin_wheel.py "$work/wheels") >"$work/out"
+[[ -f $(tail -n 1 "$work/out") && $(ls "$work/wheels") == tenon_npu-0.1.0-py3-none-linux_*.whl ]] || fail "no wheel: $(cat "$work/out")"
+ok "it makes a wheel of itself"
+
 # shellcheck disable=SC2046 # words are wanted
 "${CC:-cc}" -o "$work/hello" "$source_root/samples/hello/hello.c" $(pkg-config --cflags --libs tenon)
 TENON_PLUGIN_PATH=$PWD/build TENON_DEVICE=npu:0 TENON_FALLBACK=cpu "$work/hello" >"$work/hello.out"

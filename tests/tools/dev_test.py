@@ -43,8 +43,10 @@ class Tree(unittest.TestCase):
         self.put("tools/packages-debian.txt",
                  f"build meson meson\ntest libplanted-dev file:{self.root}/installed/*\n")
         self.put("planted.pc", PACKAGE)
-        for fetched in ("build-intel/vendors/intel.icd", "build-cuda/nvidia/cu13/lib/libnvrtc.so.13"):
+        for fetched in ("build-intel/vendors/intel.icd", "build-cuda/nvidia/cu13/lib/libnvrtc.so.13",
+                        "build-wheel/venv/bin/auditwheel"):
             self.put(fetched, "")  # else ./dev fetches hundreds of megabytes
+        (self.root / "build-wheel/venv/bin/auditwheel").chmod(0o755)
         self.put_program("sudo", 'exec "$@"')
         self.put_apt_get("tenon-planted.pc")
 
