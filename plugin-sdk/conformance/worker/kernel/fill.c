@@ -237,9 +237,9 @@ static bool is_infinite(const tc_shape *shape, int64_t i) {
 /* Does the first argument have one number where the second has many? */
 static bool is_one_for_many(const tc_invocation *call) {
     const tc_shape *first = &call->args[0].tensor.shape, *second = &call->args[1].tensor.shape;
-    return call->scalar == 0 || (call->record->n_args > 1 &&
-                                 call->record->args[1].kind == TC_ARG_TENSOR &&
-                                 tc_has_zero_stride(first) && !tc_has_zero_stride(second));
+    return call->scalar == 0 ||
+           (call->record->n_args > 1 && call->record->args[1].kind == TC_ARG_TENSOR &&
+            tc_has_zero_stride(first) && !tc_has_zero_stride(second));
 }
 
 static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,

@@ -188,9 +188,9 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed",
-                                         "how",  "bad",      "at",     "salt",   "out",
-                                         "out0", "out1",     "out2",   "only",   "drawn", "memory"};
+    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed", "how",
+                                         "bad",  "at",       "salt",   "out",    "out0", "out1",
+                                         "out2", "only",     "drawn",  "memory"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -217,8 +217,8 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
         !read_arg_name(c, "in-place", call, &call->in_place, why) ||
         !read_arg_name(c, "shared", call, &call->shared, why) ||
         !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
-        !read_memory(c, call, why) ||
-        !share(call, why) || !call->record->family->shapes(call, why) || !read_outs(c, call, why))
+        !read_memory(c, call, why) || !share(call, why) ||
+        !call->record->family->shapes(call, why) || !read_outs(c, call, why))
         return false;
     if (call->in_place >= 0) {
         const tc_operand *in = &call->args[call->in_place].tensor;

@@ -75,7 +75,7 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
         int64_t query = i / n % l, key = i % n;
         bool hidden = query % 5 == 3 || (query % 5 == 2 ? key != n - 1 : tc_below(r, 4) == 0);
         tc_real x = tc_uniform(r, (tc_real)a->low, (tc_real)a->high);
-        o->values[i].f = mask ? (hidden ? hiding(o->dtype, query) : x)
+        o->values[i].f = mask                        ? (hidden ? hiding(o->dtype, query) : x)
                          : masked && query % 10 == 3 ? -INFINITY
                                                      : x;
     }

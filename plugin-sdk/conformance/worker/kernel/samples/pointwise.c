@@ -234,8 +234,7 @@ static void list_special(const tc_sampler *m, const char *attrs) {
     }
     for (uint32_t a = 0; n_tensors(m->record) > 1 && a < m->record->n_args; a++) {
         const tc_arg *arg = &m->record->args[a];
-        if (arg->kind != TC_ARG_TENSOR ||
-            tc_dtype_of(m->record->arg_types[a], m->types) == TN_BOOL)
+        if (arg->kind != TC_ARG_TENSOR || tc_dtype_of(m->record->arg_types[a], m->types) == TN_BOOL)
             continue;
         tc_line l = call_line(m, attrs, 2, TC_SIZES(18, 90), (int32_t)a, TC_LAYOUT_ZERO_LAST);
         tc_line_add(&l, "data=special drawn=special");
