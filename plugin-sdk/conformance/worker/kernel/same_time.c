@@ -57,7 +57,7 @@ static bool prepare_lane(tc_comparison *m, lane *l, int which, tn_stream_impl *s
         call = m->call;
     for (uint32_t a = 0; a < m->call.record->n_args; a++)
         if (m->call.record->args[a].kind == TC_ARG_TENSOR)
-            elements += call.args[a].tensor.shape.numel;
+            elements += m->call.args[a].tensor.shape.numel; /* as many calls in each lane */
     l->n = elements > LONG ? LONG_CALLS : CALLS;
     for (int i = 0; i < l->n; i++) {
         l->calls[i] = call;
