@@ -117,5 +117,3 @@ class Replayed:
         counts["refused"] += 1
         if not isinstance(error, NotImplementedError):
             warnings.warn(f"torch.compile: a graph runs call by call, since {name} cannot record it: {error}", stacklevel=3)
-
-    _boxed_call = True

@@ -28,13 +28,14 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
     if (!tc_case_parse(line, &c, why))
         return false;
     const char *how = tc_case_get(&c, "how");
-    if (strcmp(c.class, "kernel") == 0 || strcmp(c.class, "refuse") == 0 ||
+    bool together = tc_case_get(&c, "memory") != NULL; /* the file has an allocation for each */
+    if ((strcmp(c.class, "kernel") == 0 && !together) || strcmp(c.class, "refuse") == 0 ||
         (strcmp(c.class, "same") == 0 && how &&
          (strcmp(how, "dense") == 0 || strcmp(how, "again") == 0)))
         return true;
     snprintf(why, TC_MESSAGE,
-             "a C file is written for kernel/, refuse/ and same/ how=dense and how=again; for this "
-             "case the line is the reproduction");
+             "a C file is written for kernel/ without memory=one, refuse/ and same/ how=dense and "
+             "how=again; for this case the line is the reproduction");
     return false;
 }
 

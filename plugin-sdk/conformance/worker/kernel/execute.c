@@ -46,22 +46,54 @@ void tc_shelf_clear(tc_shelf *shelf, tc_subject *s) {
     *shelf = (tc_shelf){0};
 }
 
+/* What a tensor takes of the allocation of all. */
+static uint64_t share_of(const tc_operand *o) {
+    return (o->bytes + 7) / 8 * 8;
+}
+
+static uint64_t bytes_of_all(const tc_invocation *call) {
+    uint64_t bytes = 0;
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        bytes += share_of(&call->args[a].tensor);
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        bytes += share_of(&call->outs[k].tensor);
+    return bytes;
+}
+
+/* Room for a tensor, from `start` on: an allocation of its own, or the next of the one for all. */
+static tn_status find_room(tc_placed *p, const tc_operand *o, tn_memory *out, uint64_t *out_start) {
+    bool together = p->call->together;
+    tn_status status = TN_OK;
+    *out_start = p->used;
+    if (!together || p->n_memory == 0) {
+        status = take(p, together ? bytes_of_all(p->call) : o->bytes, out);
+        if (status != TN_OK)
+            return status;
+        p->memory[p->n_memory++] = *out;
+    }
+    *out = p->memory[p->n_memory - 1];
+    p->used += together ? share_of(o) : 0;
+    return TN_OK;
+}
+
 static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
                          tc_verdict *verdict) {
     tc_subject *s = p->subject;
     tn_memory memory = 0;
-    tn_status status = take(p, o->bytes, &memory);
+    uint64_t start = 0;
+    tn_status status = find_room(p, o, &memory, &start);
     if (status == TN_ERR_OUT_OF_MEMORY && o->bytes >> 30) /* far.c; a device may have less */
         return tc_verdict_set(verdict, TC_UNSUPPORTED, 0,
                               "the device has no %llu bytes for a tensor",
                               (unsigned long long)o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
-    p->memory[p->n_memory++] = memory;
-    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, 0, o->image, 0, o->bytes);
+    status =
+        s->memory->copy_from_host(s->device, p->tn.stream, memory, start, o->image, 0, o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
     *view = tc_operand_view(o, memory);
+    view->offset += start;
     return true;
 }
 
@@ -158,7 +190,7 @@ void tc_unplace(tc_placed *p) {
 
 /* ---- afterwards -------------------------------------------------------------------------- */
 
-static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint64_t bytes,
+static unsigned char *read_bytes(tc_placed *p, tn_memory memory, uint64_t start, uint64_t bytes,
                                  tc_verdict *verdict) {
     tc_subject *s = p->subject;
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
@@ -167,11 +199,17 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
         return NULL;
     }
     tn_status status =
-        s->memory->copy_to_host(s->device, p->tn.stream, image, 0, view->memory, 0, bytes);
+        s->memory->copy_to_host(s->device, p->tn.stream, image, 0, memory, start, bytes);
     if (status == TN_OK)
         return image;
     set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
     return NULL;
+}
+
+static unsigned char *read_image(tc_placed *p, const tc_operand *o, const tn_tensor_view *view,
+                                 tc_verdict *verdict) {
+    uint64_t start = view->offset - (uint64_t)o->shape.offset * tc_dtype_bytes(o->dtype);
+    return read_bytes(p, view->memory, start, o->bytes, verdict);
 }
 
 /* What a workspace is full of that nobody has written. 0xff is NaN in every floating dtype, but an index
@@ -185,8 +223,7 @@ static unsigned char unwritten(const tc_placed *p) {
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->workspace)
         return true;
-    tn_tensor_view view = {.memory = p->workspace};
-    const unsigned char *image = read_image(p, &view, p->workspace_room, verdict);
+    const unsigned char *image = read_bytes(p, p->workspace, 0, p->workspace_room, verdict);
     if (!image)
         return false;
     uint64_t guard = p->subject->alignment;
@@ -201,7 +238,7 @@ bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     tc_invocation *call = p->call;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (p->cells[a].tag == TN_CELL_TENSOR) {
-            out->args[a] = read_image(p, &p->arg_views[a], call->args[a].tensor.bytes, verdict);
+            out->args[a] = read_image(p, &call->args[a].tensor, &p->arg_views[a], verdict);
             if (!out->args[a])
                 return false;
         }
@@ -213,7 +250,7 @@ bool tc_read_outs(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         out->outs[k] = k == 0 && call->in_place >= 0
                            ? out->args[call->in_place]
-                           : read_image(p, &p->out_views[k], call->outs[k].tensor.bytes, verdict);
+                           : read_image(p, &call->outs[k].tensor, &p->out_views[k], verdict);
         if (!out->outs[k])
             return false;
     }

@@ -1,8 +1,8 @@
 /* One kernel call on the subject's device.
  *
- * Tensors are placed in allocations of their own, image by image, so that offsets, holes and guards
- * are as the case has them; the workspace lies between guards too. Afterwards all of it is read
- * back.
+ * Tensors are placed in allocations of their own, or side by side in one (memory=one), image by
+ * image, so that offsets, holes and guards are as the case has them; the workspace lies between
+ * guards too. Afterwards all of it is read back.
  */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_EXECUTE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_EXECUTE_H
@@ -44,6 +44,7 @@ typedef struct tc_placed {
     tn_cell cells[TC_MAX_ARGS];
     tn_memory memory[TC_MAX_ARGS + TC_MAX_OUTS]; /* to be freed, unless it is the shelf's */
     uint32_t n_memory;
+    uint64_t used;   /* of the one allocation of all tensors */
     tc_shelf *shelf; /* or NULL */
     tn_call tn;
     tn_memory workspace;     /* serves again when the call is made again */

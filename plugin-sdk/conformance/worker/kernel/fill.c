@@ -234,6 +234,14 @@ static bool is_infinite(const tc_shape *shape, int64_t i) {
     return i % n == i / n % n;
 }
 
+/* Does the first argument have one number where the second has many? */
+static bool is_one_for_many(const tc_invocation *call) {
+    const tc_shape *first = &call->args[0].tensor.shape, *second = &call->args[1].tensor.shape;
+    return call->scalar == 0 ||
+           (call->record->n_args > 1 && call->record->args[1].kind == TC_ARG_TENSOR &&
+            tc_has_zero_stride(first) && !tc_has_zero_stride(second));
+}
+
 static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,
                          tc_random *r) {
     const tc_arg *arg = &call->record->args[a];
@@ -290,10 +298,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
             uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
             if (call->scalar == (int32_t)a)
                 return cell(o->dtype, n, call->seed);
-            bool first = a == 0 || (a == 1 && call->scalar == 0);
-            return special(o->dtype, (first    ? (uint64_t)i
-                                      : a == 1 ? (uint64_t)i / n
-                                               : tc_next(r)) %
+            uint32_t fast = is_one_for_many(call) ? 1 : 0;
+            return special(o->dtype, (a == fast ? (uint64_t)i
+                                      : a < 2   ? (uint64_t)i / n
+                                                : tc_next(r)) %
                                          n);
         }
         return even(o->dtype, arg, r);

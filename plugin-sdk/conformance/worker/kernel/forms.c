@@ -5,6 +5,7 @@
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ enum {
     RANDOM = 10,
     RELAID = 5,
     IDLE = 4,
+    SPECIALS = 3,
+    TOGETHER = 2,
     GROWN = 3,
     GROWN_MORE = 2,        /* in other dtypes */
     MOST_PLACED = 1 << 18, /* elements */
@@ -28,6 +31,22 @@ enum {
 static bool parse(const char *line, tc_case *c, tc_arena *arena, tc_invocation *out) {
     char why[TC_MESSAGE];
     return tc_case_parse(line, c, why) && tc_invocation_parse(c, arena, out, why);
+}
+
+/* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
+ * or of equal ones, whose largest is always the first. */
+static bool tells(const tc_forms *f, const tc_draft *d) {
+    int64_t most = 0;
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++) {
+        if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
+            continue;
+        most = s.numel > most ? s.numel : most;
+        for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
+            if (s.sizes[k] == 1 || s.strides[k] == 0)
+                return false;
+    }
+    return most >= 12;
 }
 
 /* ---- in place, shared -------------------------------------------------------------------- */
@@ -65,6 +84,13 @@ static void add_in_place(tc_forms *f, const char *line) {
         if (shared)
             add(f, line, form);
     }
+}
+
+/* With all tensors in one allocation; a call of one number hides what is mixed up. */
+static bool add_together(tc_forms *f, const char *line) {
+    char why[TC_MESSAGE];
+    tc_draft d;
+    return tc_draft_read(line, &d, why) && tells(f, &d) && add(f, line, "memory=one");
 }
 
 /* ---- laid out anew ----------------------------------------------------------------------- */
@@ -163,23 +189,43 @@ static bool add_idle(tc_forms *f, const char *line, tc_random random) {
     return add_laid_out(f, &d, idle, &random);
 }
 
-/* ---- other sizes ------------------------------------------------------------------------- */
+/* ---- special values ---------------------------------------------------------------------- */
 
-/* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
- * or of equal ones, whose largest is always the first. */
-static bool tells(const tc_forms *f, const tc_draft *d) {
-    int64_t most = 0;
-    tc_shape s;
-    for (int i = 0; i < (int)d->n; i++) {
-        if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
-            continue;
-        most = s.numel > most ? s.numel : most;
-        for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
-            if (s.sizes[k] == 1 || s.strides[k] == 0)
-                return false;
-    }
-    return most >= 12;
+/* All elements one further apart. */
+static bool stepped(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
+    (void)f, (void)n, (void)is_output, (void)random;
+    for (int32_t k = 0; k < s->rank; k++)
+        s->strides[k] *= 2;
+    s->placed = true;
+    return s->rank > 0;
 }
+
+/* Inputs with their first dimension innermost. */
+static bool turned_round(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output,
+                         tc_random *random) {
+    int64_t stride = 1;
+    (void)f, (void)n, (void)random;
+    for (int32_t k = 0; k < s->rank; k++) {
+        s->strides[k] = stride;
+        stride *= s->sizes[k];
+    }
+    s->placed = true;
+    return s->rank > 1 && !is_output;
+}
+
+/* What looks for NaN and infinities in rows of neighbours may not where elements lie apart. */
+static bool add_special(tc_forms *f, const char *line) {
+    static layout *const ways[SPECIALS] = {stepped, turned_round, anyhow};
+    char why[TC_MESSAGE];
+    tc_random random = {tc_hash(line) + 4};
+    tc_draft d;
+    if (!tc_draft_read(line, &d, why))
+        return false;
+    tc_draft_set(&d, "drawn", "special");
+    return add_laid_out(f, &d, ways[f->specials % SPECIALS], &random);
+}
+
+/* ---- other sizes ------------------------------------------------------------------------- */
 
 static void add_neighbour(tc_forms *f, const char *line, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE];
@@ -280,6 +326,43 @@ static bool add_pairs(tc_forms *f, const char *line) {
     return true;
 }
 
+/* The ends of what a scalar attribute may be: of its tensor's dtype, or where it may be left out, as
+ * a bound of clamp, of all whole numbers; what other than pointwise operators make of an infinity is
+ * left open. The k-th, or NULL. */
+static const char *extreme(const tc_forms *f, const tc_arg *arg, tn_dtype dtype, int k,
+                           char text[32]) {
+    static const char *const floats[] = {"nan", "inf", "-inf", "-0.0"};
+    if (tc_is_float(dtype))
+        return f->record->pointwise && k < TC_LENGTH(floats) ? floats[k] : NULL;
+    if (dtype == TN_BOOL || k > 1)
+        return NULL;
+    int64_t low = arg->optional ? INT64_MIN : tc_int_min(dtype),
+            high = arg->optional ? INT64_MAX : tc_int_max(dtype);
+    snprintf(text, 32, "%" PRId64, k ? high : low);
+    return text;
+}
+
+/* The line with each scalar attribute at each of its ends. False where its tensors tell little. */
+static bool add_extremes(tc_forms *f, const char *line) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE], value[32];
+    const char *end;
+    tc_draft d, changed;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    for (uint32_t a = 0; a < f->record->n_args; a++) {
+        const tc_arg *arg = &f->record->args[a];
+        for (int k = 0; arg->kind == TC_ARG_SCALAR && (end = extreme(f, arg, f->dtype, k, value));
+             k++) {
+            changed = d;
+            tc_draft_set(&changed, arg->name, end);
+            tc_draft_set(&changed, "drawn", "extreme");
+            if (tc_draft_line(&changed, text))
+                f->to->line(f->to, text);
+        }
+    }
+    return true;
+}
+
 /* ---- other orders of dimensions ---------------------------------------------------------- */
 
 /* Dense, with its dimensions in the `which`th order (Lehmer's code, digit by digit); 0 is row-major. */
@@ -375,6 +458,9 @@ static bool add_turned(tc_forms *f, const char *line) {
 static void pass_on(tc_sink *sink, const char *line) {
     tc_forms *f = (tc_forms *)sink;
     f->to->line(f->to, line);
+    bool formed = strstr(line, "in-place=") || strstr(line, "scalar=");
+    if (strstr(line, "data=special") && !formed && !f->record->pointwise && f->specials < SPECIALS)
+        f->specials += add_special(f, line);
     if (strstr(line, "data="))
         return;
     tc_random random = {tc_hash(line)};
@@ -396,7 +482,11 @@ static void pass_on(tc_sink *sink, const char *line) {
     bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, apart, random);
-    if (dense && !strstr(line, "in-place=") && !strstr(line, "scalar="))
+    if (!f->extremes && !formed)
+        f->extremes = add_extremes(f, line);
+    if (!formed && f->together < TOGETHER && dense == (f->together == 0))
+        f->together += add_together(f, line);
+    if (dense && !formed)
         add_in_place(f, line);
 }
 
@@ -405,6 +495,7 @@ tc_forms tc_forms_start(const tc_record *record, tn_dtype dtype, tc_set set, tc_
     return (tc_forms){.sink = {pass_on},
                       .to = to,
                       .record = record,
+                      .dtype = dtype,
                       .few = set == TC_STANDARD,
                       .grows = dtype == grows ? GROWN : GROWN_MORE};
 }

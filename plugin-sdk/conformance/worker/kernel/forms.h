@@ -3,7 +3,9 @@
  * The first dense ones are computed once more with an offset of its own for each tensor, and a few in
  * place, where that can be (the pointwise family has such lines of its own). Some are computed with
  * every tensor lying in a way of its own at once, some with dimensions of one element whose strides say
- * nothing, and some with one size grown until threads, chunks and tiles are many. In one dtype there is
+ * nothing, and some with one size grown until threads, chunks and tiles are many. Special values are
+ * there once more with tensors that lie apart. A dense line and one with strides have all tensors in one
+ * allocation. Each scalar attribute is made each end of its dtype. In one dtype there is
  * one with each attribute changed alone, and one with each tensor dense in other orders of its
  * dimensions. And some become random neighbours of themselves: sizes, ranks and strides that nobody
  * thought of. What becomes of a line follows from the line alone, whatever stands around it.
@@ -18,10 +20,12 @@ typedef struct tc_forms {
     tc_sink sink; /* takes the family's lines */
     tc_sink *to;  /* gets them, and more */
     const tc_record *record;
+    tn_dtype dtype;
     bool few;  /* so many as forms.c says; else of every line that has such */
     int grows; /* how many lines are grown in this dtype */
     bool paired, turned;
-    int apart, relaid, idle, grown, neighbours;
+    int apart, relaid, idle, grown, neighbours, specials, together;
+    bool extremes;
     int in_place[TC_MAX_ARGS], shared; /* lines; for each argument */
 } tc_forms;
 

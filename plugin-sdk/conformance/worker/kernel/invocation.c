@@ -148,6 +148,12 @@ static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
     return call->only >= 0 ? true : WRONG("only=%s: an element's row-major index", text);
 }
 
+static bool read_memory(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const char *text = tc_case_get(c, "memory");
+    call->together = text != NULL;
+    return !text || strcmp(text, "one") == 0 ? true : WRONG("memory=%s: one", text);
+}
+
 /* The parameter of an output is "out", or "out0" and so on where there are several. */
 static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_record *r = call->record;
@@ -182,9 +188,9 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed",
-                                         "how",  "bad",      "at",     "salt",   "out",
-                                         "out0", "out1",     "out2",   "only",   "drawn"};
+    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed", "how",
+                                         "bad",  "at",       "salt",   "out",    "out0", "out1",
+                                         "out2", "only",     "drawn",  "memory"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -211,7 +217,8 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
         !read_arg_name(c, "in-place", call, &call->in_place, why) ||
         !read_arg_name(c, "shared", call, &call->shared, why) ||
         !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
-        !share(call, why) || !call->record->family->shapes(call, why) || !read_outs(c, call, why))
+        !read_memory(c, call, why) || !share(call, why) ||
+        !call->record->family->shapes(call, why) || !read_outs(c, call, why))
         return false;
     if (call->in_place >= 0) {
         const tc_operand *in = &call->args[call->in_place].tensor;
@@ -264,6 +271,6 @@ tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
 }
 
 bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
-    return tc_case_get(c, "drawn") ||
+    return tc_case_get(c, "drawn") || call->together ||
            (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
 }

@@ -1,13 +1,14 @@
 /* One call of a kernel operator, as a case's line describes it.
  *
- *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG] [data=KIND]
- *               [only=I]
+ *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG] [memory=one]
+ *               [data=KIND] [only=I]
  *
  * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
  * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
  * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
  * output is that argument's view. `shared=self`: all arguments of its dtype and sizes are its view.
  * `scalar=other`: that argument, of one value, arrives as a cell.
+ * `memory=one`: all tensors lie side by side in one allocation, as slices of one buffer do.
  * `only=I`: of what each tensor would be filled with, element I (modulo their number) stays and the
  * others become 0, or 1 where the argument cannot be 0; indices stay.
  */
@@ -72,6 +73,7 @@ typedef struct tc_invocation {
     bool whole; /* all inputs are whole numbers so small that arithmetic is exact */
     int32_t in_place, shared, scalar; /* the argument, or -1 */
     uint32_t sharing;                 /* bit A: argument A's view is that of `shared` */
+    bool together;                    /* all tensors lie in one allocation */
     int64_t only;                     /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
     tc_expected outs[TC_MAX_OUTS];

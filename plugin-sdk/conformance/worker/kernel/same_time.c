@@ -2,7 +2,11 @@
 #include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/kernel/same.h"
 
+#include "plugin-sdk/conformance/worker/kernel/draft.h"
+#include "plugin-sdk/conformance/worker/kernel/mutate.h"
+
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
@@ -14,6 +18,7 @@ enum { GATE_BYTES = 8 << 20, GATE_FILLS = 4 }; /* a millisecond or two */
 typedef struct lane {
     int n;
     tc_arena arena;
+    tc_case c; /* that of its calls, whose texts they borrow */
     tc_invocation calls[CALLS];
     tc_placed placed[CALLS];
     tc_result results[CALLS];
@@ -21,15 +26,41 @@ typedef struct lane {
     pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
 } lane;
 
-static bool prepare_lane(tc_comparison *m, lane *l, tn_stream_impl *stream, uint64_t seed) {
+/* The line with its first tensor's last dimension one longer, or its first; false where there is no such
+ * call, or the device does not take it. */
+static bool grow(tc_comparison *m, bool last, lane *l, tc_invocation *out) {
+    char line[TC_MAX_LINE], why[TC_MESSAGE];
+    const tn_kernel *kernel;
+    tc_draft d;
+    tc_shape s;
+    if (!tc_draft_read(tc_case_line(m->c, line), &d, why))
+        return false;
+    snprintf(d.class, sizeof d.class, "kernel");
+    tc_draft_remove(&d, tc_draft_find(&d, "how"));
+    int at = tc_draft_find(&d, m->call.record->args[0].name);
+    if (at < 0 || !tc_draft_shape(&d, at, &s) || s.rank == 0)
+        return false;
+    int64_t size = s.sizes[last ? s.rank - 1 : 0];
+    tc_mutate_resize(&d, size, size + 1);
+    return tc_draft_line(&d, line) && tc_case_parse(line, &l->c, why) &&
+           tc_invocation_parse(&l->c, &l->arena, out, why) &&
+           tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED;
+}
+
+/* Every other lane has calls of other sizes: what is kept for one shape is not another's. */
+static bool prepare_lane(tc_comparison *m, lane *l, int which, tn_stream_impl *stream,
+                         uint64_t seed) {
     char why[TC_MESSAGE];
     int64_t elements = 0;
+    tc_invocation call;
+    if (which % 2 == 0 || !grow(m, which == 1, l, &call))
+        call = m->call;
     for (uint32_t a = 0; a < m->call.record->n_args; a++)
         if (m->call.record->args[a].kind == TC_ARG_TENSOR)
-            elements += m->call.args[a].tensor.shape.numel;
+            elements += m->call.args[a].tensor.shape.numel; /* as many calls in each lane */
     l->n = elements > LONG ? LONG_CALLS : CALLS;
     for (int i = 0; i < l->n; i++) {
-        l->calls[i] = m->call;
+        l->calls[i] = call;
         l->calls[i].arena = &l->arena;
         l->calls[i].seed = seed + (uint64_t)i; /* what is another call's shows */
         if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why))
@@ -101,7 +132,7 @@ void tc_same_threads(tc_comparison *m) {
     bool ok = true;
     for (int t = 0; ok && t < THREADS; t++) {
         lanes[t].start = &start;
-        ok = prepare_lane(m, &lanes[t], m->subject->stream, m->call.seed + 100 * (uint64_t)t);
+        ok = prepare_lane(m, &lanes[t], t, m->subject->stream, m->call.seed + 100 * (uint64_t)t);
     }
     tn_status later = tc_subject_sync(m->subject);
     if (ok) {
@@ -174,7 +205,7 @@ void tc_same_streams(tc_comparison *m) {
                            tc_reason(status, reason));
             ok = false;
         }
-        ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
+        ok = ok && prepare_lane(m, &lanes[s], s, made[s], m->call.seed + 100 * (uint64_t)s);
     }
     if (ok)
         close_gate(m, made, &held);

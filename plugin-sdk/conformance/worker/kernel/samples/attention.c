@@ -51,6 +51,15 @@ static int64_t terms(const tc_invocation *call) {
     return 1000; /* nothing here is exact */
 }
 
+/* What hides a key: -infinity, or the lowest number, as many write it. A query of which all keys have
+ * that has scores like any other, though they are far from 0. */
+static tc_real hiding(tn_dtype dtype, int64_t query) {
+    bool wide = dtype == TN_F64;
+    return query % 10 == 8  ? (wide ? -1e300L : -1e38L)
+           : query % 5 == 1 ? -tc_largest(wide ? TN_F64 : TN_F32)
+                            : -INFINITY;
+}
+
 /* Of each five queries the fourth sees no key by the mask, the third the last one alone; a quarter of the
  * others' are hidden. logsumexp of those that see none is -infinity. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
@@ -66,7 +75,9 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
         int64_t query = i / n % l, key = i % n;
         bool hidden = query % 5 == 3 || (query % 5 == 2 ? key != n - 1 : tc_below(r, 4) == 0);
         tc_real x = tc_uniform(r, (tc_real)a->low, (tc_real)a->high);
-        o->values[i].f = (mask ? hidden : masked && query % 5 == 3) ? -INFINITY : x;
+        o->values[i].f = mask                        ? (hidden ? hiding(o->dtype, query) : x)
+                         : masked && query % 10 == 3 ? -INFINITY
+                                                     : x;
     }
     return true;
 }

@@ -60,11 +60,24 @@ static int64_t terms(const tc_invocation *call) {
     return products > 0 ? products : out->numel;
 }
 
-/* Padding may be zeros that are multiplied, or nothing: infinities only where both give the same.
- */
+/* May the argument have infinities? Padding may be zeros that are multiplied, or nothing, as may what
+ * lies between the elements of a gradient: only where both give the same. */
+static bool may_be_special(tc_invocation *call, uint32_t a) {
+    const char *name = call->record->args[a].name;
+    const int64_t *padding = tc_invocation_arg(call, "padding")->ints,
+                  *stride = tc_invocation_arg(call, "stride")->ints;
+    bool padded = padding[0] > 0 || padding[1] > 0;
+    if (strcmp(name, "input") == 0 || tc_is_null(call->data))
+        return strcmp(name, "input") == 0;
+    if (tc_record_arg(call->record, "input_size") < 0)
+        return strcmp(name, "bias") == 0 || !padded;
+    const int64_t *kernel = tc_invocation_arg(call, "weight")->tensor.shape.sizes + 2;
+    return strcmp(name, "grad_output") == 0 ||
+           (!padded && kernel[0] * kernel[1] * stride[0] * stride[1] == 1);
+}
+
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
-    if ((call->data != TC_DATA_SPECIAL && !tc_is_null(call->data)) ||
-        strcmp(call->record->args[a].name, "input") == 0)
+    if ((call->data != TC_DATA_SPECIAL && !tc_is_null(call->data)) || may_be_special(call, a))
         return false;
     const tc_arg *arg = &call->record->args[a];
     for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
@@ -199,13 +212,20 @@ static void list(const tc_sampler *m) {
         {65541, 1, 1, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
         {1, 65541, 1, 2, 65541, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 65541},
         {1, 1, 65541, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {1, 65541, 1, 1, 2, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
     };
+    /* What a weight has may be anything, too. */
+    static const struct geometry unpadded = {4, 4, 11, 10, 8, {3, 2}, {1, 2}, {0, 0}, {1, 1}, 2};
     /* As many products as are worth several threads. */
     static const struct geometry split = {5, 8, 20, 21, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, true, NULL, TC_LAYOUT_DENSE));
     if (m->set != TC_SMOKE)
         list_groups(m);
+    tc_line special = call_line(m, &unpadded, true, NULL, TC_LAYOUT_DENSE);
+    tc_line_add(&special, "data=special");
+    if (m->set != TC_SMOKE)
+        tc_emit(m, special);
     if (tc_has_large(m))
         list_crossed(m);
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)

@@ -152,6 +152,10 @@ static void list(const tc_sampler *m) {
         tc_line_add(&back, "data=carry");
         tc_emit(m, back);
         tc_emit(m, call_line(m, &split, 0, 0, 0, 0, 0));
+        tc_line longest = call_line(m, &(struct sized){1, 2, 65541, 3}, 0, 0, 0, 0, 0);
+        tc_line_add(&longest, "data=exact"); /* of so many terms only whole ones tell */
+        if (tc_has_large(m))
+            tc_emit(m, longest);
         for (int f = 1; !batched && f < TC_LENGTH(factors); f++) /* parts of K that are joined */
             if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
                 for (int64_t k = 600; k <= 4200; k += 3600) /* transposed: packed */

@@ -223,6 +223,25 @@ static void list_cells(const tc_sampler *m, const char *attrs, const char *name)
     }
 }
 
+/* All pairs of special values where tensors lie apart, which kernels take another way; and each of them
+ * as the one number of a row. */
+static void list_special(const tc_sampler *m, const char *attrs) {
+    static const tc_layout ways[] = {TC_LAYOUT_PADDED, TC_LAYOUT_STEPPED, TC_LAYOUT_REVERSED};
+    for (int k = 0; m->types[0] != TN_BOOL && k < TC_LENGTH(ways); k++) {
+        tc_line l = call_line(m, attrs, 2, TC_SIZES(18, 19), -1, ways[k]);
+        tc_line_add(&l, "data=special drawn=special");
+        tc_emit(m, l);
+    }
+    for (uint32_t a = 0; n_tensors(m->record) > 1 && a < m->record->n_args; a++) {
+        const tc_arg *arg = &m->record->args[a];
+        if (arg->kind != TC_ARG_TENSOR || tc_dtype_of(m->record->arg_types[a], m->types) == TN_BOOL)
+            continue;
+        tc_line l = call_line(m, attrs, 2, TC_SIZES(18, 90), (int32_t)a, TC_LAYOUT_ZERO_LAST);
+        tc_line_add(&l, "data=special drawn=special");
+        tc_emit(m, l);
+    }
+}
+
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
 static void list_forms(const tc_sampler *m, const char *attrs) {
     static const int64_t sizes[] = {9, 7};
@@ -324,6 +343,7 @@ static void list(const tc_sampler *m) {
     }
     list_layouts(m, attrs, 2, TC_SIZES(7, 9));
     list_spread(m, attrs);
+    list_special(m, attrs);
     tc_emit(m, call_line(m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED));
     /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
      * of which joins another; tiles that are cut at both edges. */

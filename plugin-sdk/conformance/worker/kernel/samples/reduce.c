@@ -201,9 +201,9 @@ static void list_ones(const tc_sampler *m) {
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
-        {2, {700, 150}, 1, {0}},   {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}},
-        {2, {65541, 3}, 1, {1}},   {2, {3, 65541}, 1, {0}}, {3, {2, 65541, 2}, 2, {0, 2}},
-        {3, {3, 50, 300}, 1, {1}},
+        {2, {700, 150}, 1, {0}},   {2, {600, 170}, 1, {1}},  {3, {40, 50, 60}, 2, {0, 2}},
+        {2, {65541, 3}, 1, {1}},   {2, {3, 65541}, 1, {0}},  {3, {2, 65541, 2}, 2, {0, 2}},
+        {3, {3, 50, 300}, 1, {1}}, {2, {3, 131075}, 1, {1}},
     };
     static const struct sized many = {2, {3, 40000}, 1, {1}}, carried = {2, {3, 10007}, 1, {1}},
                               over = {2, {65, 257}, 1, {0}}, /* a row more than chunks have */
