@@ -40,7 +40,10 @@ class Train(unittest.TestCase):
     def test_compiled(self):
         import tenon_torch.compile  # noqa: F401  (registers the backend)
 
-        self.check(models.GPT, models.gpt_batch, adamw, 1e-3, wrap=lambda model: torch.compile(model, backend="tenon"))
+        for mode in ("default", "reduce-overhead"):
+            with self.subTest(mode=mode):
+                torch._dynamo.reset()
+                self.check(models.GPT, models.gpt_batch, adamw, 1e-3, wrap=lambda model: torch.compile(model, backend="tenon", mode=mode))
 
 
 if __name__ == "__main__":

@@ -36,32 +36,36 @@ class Saved:
 
 
 class Recording:
+    """`stay`: the inputs that are read where they are. The device keeps their memory, and nobody here the tensors."""
+
     def __init__(self, function, inputs, stay):
-        self.inputs = [x if i in stay or not isinstance(x, torch.Tensor) else x.clone() for i, x in enumerate(inputs)]
-        self.stay, self.results = stay, None
+        fixed = [x if i in stay or not isinstance(x, torch.Tensor) else x.clone() for i, x in enumerate(inputs)]
+        self.results = None
         index = next(x.device.index for x in inputs if isinstance(x, torch.Tensor))
 
         def work():
-            self.results = list(function(*self.inputs))
+            self.results = list(function(*fixed))
 
         self.graph = _C.Graph(index, work)
+        self.inputs = {i: x for i, x in enumerate(fixed) if isinstance(x, torch.Tensor) and i not in stay}
+        self.passed = {k: i for k, result in enumerate(self.results) for i in stay if result is fixed[i]}
+        for k in self.passed:
+            self.results[k] = None
         counts["recorded"] += 1
 
     def run(self, inputs):
-        for i, (mine, x) in enumerate(zip(self.inputs, inputs)):
-            if isinstance(x, torch.Tensor) and i not in self.stay:
-                mine.copy_(x)
+        for i, mine in self.inputs.items():
+            mine.copy_(inputs[i])
         self.graph.replay()
         counts["replayed"] += 1
 
     def handed_out(self, inputs, returned, saved):
         """The first `returned` results are the caller's, the others saved for backward."""
-        mine = {id(x): i for i, x in enumerate(self.inputs) if i in self.stay}
         for k, result in enumerate(self.results):
-            if not isinstance(result, torch.Tensor):
+            if k in self.passed:
+                yield inputs[self.passed[k]]
+            elif not isinstance(result, torch.Tensor):
                 yield result
-            elif id(result) in mine:
-                yield inputs[mine[id(result)]]
             else:
                 yield result.clone() if k < returned else saved.hand_out(result)
 
