@@ -17,12 +17,16 @@ from plugin_wheel import write  # of plugin-sdk/template/wheel, where tools/whee
 DOC = pathlib.Path("/usr/share/doc")  # where Debian has licences, of each package
 
 
-def licences_of(files):
-    """{path in the wheel: text}, of the packages that auditwheel took libraries from: its bill of materials names them."""
+def licences_of(files, added):
+    """{path in the wheel: text}, of the packages that auditwheel took these libraries from: its bill of materials has each library
+    with its package. None when one has none."""
     bills = [json.loads(data) for place, data in files.items() if place.endswith(".dist-info/sboms/auditwheel.cdx.json")]
     info = next(place.split("/")[0] for place in files if place.endswith(".dist-info/WHEEL"))
+    parts = bills[0]["components"][1:] if bills else []  # the first is the wheel
+    if len(parts) != len(added):
+        return None
     found = {}
-    for part in bills[0]["components"][1:] if bills else []:  # the first is the wheel
+    for part in parts:
         text = DOC / part["name"] / "copyright"
         if not text.is_file():
             return None
@@ -54,8 +58,8 @@ def repair(wheel, auditwheel, brought):
         with zipfile.ZipFile(made[0]) as archive:
             files = {place: archive.read(place) for place in archive.namelist() if not place.endswith(("/", ".dist-info/RECORD"))}
     added = sorted(place.split("/")[1] for place in files if place.split("/")[0].endswith(".libs"))
-    licences = licences_of(files)
-    if licences is None or bool(added) != bool(licences):
+    licences = licences_of(files, added)
+    if licences is None:
         return as_it_was(wheel, f"no licence is found for one of {', '.join(added)}")
     name_licences(files, licences)
     wheel.unlink()

@@ -7,6 +7,7 @@ else: the sample trains with it, and plugins are found, ours and that of a vendo
 
 import argparse
 import importlib.util
+import json
 import pathlib
 import re
 import shutil
@@ -90,6 +91,17 @@ class Wheels(unittest.TestCase):
             metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA"))).decode()
         self.assertIn("The University of Texas at Austin", next(text for name, text in texts.items() if "openblas" in name))
         self.assertEqual(sorted(re.findall(r"^License-File: (.*)$", metadata, re.M)), sorted(texts))
+
+    def test_a_library_of_which_no_licence_is_found_is_not_put_in(self):
+        sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "plugin-sdk/template/wheel")]
+        sys.dont_write_bytecode = True
+        from repair_wheel import licences_of
+
+        odd = json.dumps({"components": [{"name": "wheel"}, {"name": "no-such-package"}]}).encode()
+        bill, unknown = "x-1.dist-info/sboms/auditwheel.cdx.json", {"x-1.dist-info/WHEEL": b""}
+        self.assertEqual(licences_of(unknown, []), {})
+        self.assertIsNone(licences_of(unknown, ["libodd.so"]))
+        self.assertIsNone(licences_of(unknown | {bill: odd}, ["libodd.so"]))
 
     def test_versions_of_symbols_and_sonames_stay(self):
         own, check = self.home.site / "tenon/lib", ROOT / "tools/check_exports.py"
