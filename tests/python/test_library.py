@@ -1,5 +1,6 @@
 """Operators and implementations written in Python."""
 
+import ctypes
 import gc
 import sys
 import threading
@@ -27,6 +28,8 @@ class Defining(unittest.TestCase):
         self.assertEqual(tenon.ops.pytest.scaled(tenon.ones(2), by=3, negated=True).tolist(), [-3, -3])
         self.assertIn("scaled", dir(tenon.ops.pytest))
         self.assertIn("pytest", dir(tenon.ops))
+        define("(Tensor x) -> Tensor", lambda x: x, "pytest2::elsewhere")
+        self.assertNotIn("elsewhere", dir(tenon.ops.pytest))
         self.assertIn("pytest::scaled(Tensor x", tenon.ops.pytest.scaled.__doc__)
         self.assertEqual(scaled.__doc__, "Scales.")
         with self.assertRaisesRegex(TypeError, "'by' is float, not str"):
@@ -108,6 +111,43 @@ class Defining(unittest.TestCase):
         self.assertEqual(op(tenon.zeros(1), 3).item(), 3)
 
 
+class OfC(unittest.TestCase):
+    """A C library defines an operator after the import."""
+
+    class Cell(ctypes.Structure):
+        _fields_ = [("tag", ctypes.c_uint32), ("n", ctypes.c_uint32), ("pointer", ctypes.c_void_p)]
+
+    def test_found_and_called(self):
+        library_ = ctypes.CDLL("libtenon.so.1")
+        for name in ("tn_op_define", "tn_handler_register", "tn_keep"):
+            getattr(library_, name).restype = ctypes.c_void_p
+        cells, failing = ctypes.POINTER(self.Cell), []
+
+        class KeySet(ctypes.Structure):
+            _fields_ = [("backends", ctypes.c_uint64), ("keys", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, KeySet, cells, cells, ctypes.c_void_p)
+        def second(op, keys, args, rets, user):
+            if failing:
+                return library_.tn_fail(3, b"as it was told")
+            rets[0].tag, rets[0].pointer = args[1].tag, library_.tn_keep(ctypes.c_void_p(args[1].pointer))
+            return 0
+
+        definition = ctypes.c_void_p()
+        self.assertFalse(hasattr(tenon.ops.clib, "second"))
+        op = library_.tn_op_define(b"clib::second(Tensor a, Tensor b) -> Tensor", b"clib", ctypes.byref(definition))
+        handler = ctypes.c_void_p(library_.tn_handler_register(ctypes.c_void_p(op), 0, None, second, None, b"clib"))
+        self.assertEqual(tenon.ops.clib.second(tenon.ones(1), b=tenon.zeros(1)).item(), 0)
+        library.register_kernel("clib::second", "sim", lambda a, b: a + b)
+        self.assertEqual(tenon.ops.clib.second(*(tenon.ones(1, device="sim:0"),) * 2).item(), 2)
+        failing.append(1)
+        with self.assertRaisesRegex(tenon.Error, "as it was told"):
+            tenon.ops.clib.second(tenon.ones(1), tenon.ones(1))
+        library_.tn_registration_drop(handler)
+        library_.tn_registration_drop(definition)
+        self.assertFalse(hasattr(tenon.ops.clib, "second"))
+
+
 class Implementing(unittest.TestCase):
     def test_by_device_type(self):
         op = define("(Tensor x) -> Tensor", lambda x: x + 1)
@@ -155,12 +195,21 @@ class Implementing(unittest.TestCase):
         with tenon.no_grad():
             self.assertFalse(op(x, [a, b], 0.5).requires_grad)
 
+    def test_a_derivative_of_the_derivative(self):
+        op = define("(Tensor x) -> Tensor", lambda x: x * x * x)
+        op.register_autograd(lambda ctx, grad: 3 * ctx.saved_tensors[0] ** 2 * grad,
+                             setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+        x = tenon.tensor([2.0], requires_grad=True)
+        (first,) = tenon.autograd.grad(op(x), x, create_graph=True)
+        (second,) = tenon.autograd.grad(first, x)
+        self.assertEqual((first.item(), second.item()), (12, 12))
+
     def test_gradients_that_are_none(self):
         op = define("(Tensor x) -> Tensor", lambda x: x * 2)
         op.register_autograd(lambda ctx, grad: (grad, grad))
         with self.assertRaisesRegex(ValueError, "2 gradients for 1 arguments"):
             op(tenon.ones(1, requires_grad=True)).backward()
-        for schema in ("(Tensor(a!) x) -> ()", "(Tensor x, *, Tensor y) -> Tensor"):
+        for schema in ("(Tensor(a!) x) -> ()", "(Tensor x, *, Tensor y) -> Tensor", "(Tensor x) -> ()"):
             with self.assertRaises(ValueError):
                 define(schema, lambda *x, **y: None).register_autograd(lambda ctx, grad: grad)
 
@@ -199,6 +248,29 @@ class Failing(unittest.TestCase):
         op = define("(Tensor x) -> Tensor", outer)
         with self.assertRaises(tenon.ArgumentError):
             op(tenon.ones(1))
+
+    def test_an_exception_that_something_else_hides(self):
+        """Another failure of the same kind is not taken for what a callback had raised."""
+        def inner(x):
+            raise KeyError("inner")
+
+        def hook(grad):
+            raise ValueError("hook")
+
+        x = tenon.ones(1, requires_grad=True)
+        y = define("(Tensor x) -> Tensor", inner, "pytest::inner")
+        y.register_autograd(lambda ctx, grad: grad)
+        for _ in range(2):
+            with self.assertRaises(KeyError):
+                y(x)
+            z = x * 1
+            z.register_hook(hook)
+            with self.assertRaisesRegex(ValueError, "hook"):
+                z.backward()
+            z = (x * x).sum()
+            z.backward()
+            with self.assertRaisesRegex(tenon.Error, "backward"):  # a second time: TN_ERR_STATE, too
+                z.backward()
 
     def test_without_end(self):
         op = define("(Tensor x) -> Tensor", lambda x: op(x))
