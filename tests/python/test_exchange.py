@@ -150,6 +150,9 @@ class Exchange(unittest.TestCase):
             taken(OURS, allocated((100,)))
         gc.collect()
         self.assertEqual((tenon.memory_stats("cpu:0")["allocated_bytes"], sys.getrefcount(x)), (before, count))
+        del x
+        gc.collect()
+        self.assertLessEqual(tenon.memory_stats("cpu:0")["allocated_bytes"], before - 4000)
 
     def test_allocated_by_threads(self):
         def work():

@@ -5,6 +5,7 @@ import gc
 import sys
 import threading
 import traceback
+import tracemalloc
 import unittest
 import weakref
 from typing import List, Optional, Tuple
@@ -249,28 +250,24 @@ class Failing(unittest.TestCase):
         with self.assertRaises(tenon.ArgumentError):
             op(tenon.ones(1))
 
-    def test_an_exception_that_something_else_hides(self):
-        """Another failure of the same kind is not taken for what a callback had raised."""
-        def inner(x):
-            raise KeyError("inner")
+    def test_an_exception_that_c_let_pass(self):
+        """A later failure of the same kind is not taken for it."""
+        def fail(x):
+            raise KeyError("passed")
 
-        def hook(grad):
-            raise ValueError("hook")
-
-        x = tenon.ones(1, requires_grad=True)
-        y = define("(Tensor x) -> Tensor", inner, "pytest::inner")
-        y.register_autograd(lambda ctx, grad: grad)
-        for _ in range(2):
-            with self.assertRaises(KeyError):
-                y(x)
-            z = x * 1
-            z.register_hook(hook)
-            with self.assertRaisesRegex(ValueError, "hook"):
-                z.backward()
-            z = (x * x).sum()
-            z.backward()
-            with self.assertRaisesRegex(tenon.Error, "backward"):  # a second time: TN_ERR_STATE, too
-                z.backward()
+        op, x = define("(Tensor? x) -> Tensor", fail), tenon.ones(1, requires_grad=True)
+        c = ctypes.CDLL("libtenon.so.1")
+        c.tn_op_find.restype = ctypes.c_void_p
+        none, result = OfC.Cell(), OfC.Cell()
+        find = ctypes.c_void_p(c.tn_op_find(b"pytest::op"))
+        self.assertNotEqual(c.tn_op_call(find, ctypes.byref(none), 1, ctypes.byref(result)), 0)
+        c.tn_error_clear()
+        y = (x * x).sum()
+        y.backward()
+        with self.assertRaisesRegex(tenon.Error, "backward"):
+            y.backward()
+        with self.assertRaises(KeyError):
+            op(x)
 
     def test_without_end(self):
         op = define("(Tensor x) -> Tensor", lambda x: op(x))
@@ -288,20 +285,49 @@ class Failing(unittest.TestCase):
             op(tenon.zeros(1))
 
 
+def growth(work):
+    """Bytes of Python's that are there after work() and were not before."""
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
 class Holding(unittest.TestCase):
     def test_no_reference_is_left(self):
         op = define("(Tensor x, Tensor[] y, int[] z, *, str s='t') -> (Tensor, Tensor)", lambda x, y, z, *, s: (x, y[0]))
         fails = define("(Tensor x) -> (Tensor, Tensor)", lambda x: (x, 1), "pytest::fails")
         x, y, before = tenon.ones(2), [tenon.ones(2)], tenon.memory_stats("cpu:0")["allocated_bytes"]
         counts = [sys.getrefcount(one) for one in (x, y[0], None)]
-        for _ in range(1000):
-            op(x, y, [1, 2])
-            tenon.ops.pytest.op(x, y, [1, 2])
-            with self.assertRaises(TypeError):
-                fails(x)
+
+        def work():
+            for _ in range(500):
+                op(x, y, [1, 2])
+                tenon.ops.pytest.op(x, y, [1, 2])
+                with self.assertRaises(TypeError):
+                    fails(x)
+
+        work()
+        self.assertLess(growth(work), 4000)
         self.assertEqual([sys.getrefcount(one) for one in (x, y[0])], counts[:2])
         self.assertLess(abs(sys.getrefcount(None) - counts[2]), 100)
         self.assertEqual(tenon.memory_stats("cpu:0")["allocated_bytes"], before)
+
+    def test_a_function_that_was_looked_up_goes(self):
+        define("(Tensor x, int n=1) -> (Tensor, Tensor)", lambda x, n: (x, x))
+
+        def look_up():
+            for _ in range(300):
+                tenon.ops.pytest.op  # noqa: B018
+
+        look_up()
+        self.assertLess(growth(look_up), 4000)
 
     def test_an_implementation_goes_with_its_operator(self):
         class Callable:
