@@ -217,6 +217,7 @@ int tnp_errors_init(PyObject *module);
 int tnp_dtypes_init(PyObject *module);
 int tnp_devices_init(PyObject *module);
 int tnp_tensors_init(PyObject *module);
+int tnp_exchange_init(void); /* once there is the type of tensors (exchange.c) */
 int tnp_optim_init(PyObject *module);
 int tnp_autograd_init(PyObject *module);
 

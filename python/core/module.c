@@ -7,7 +7,7 @@ static int fill(PyObject *module) {
     /* operators first: what is written by hand takes the place of an operator of the same name */
     if (tnp_errors_init(module) < 0 || tnp_dtypes_init(module) < 0 ||
         tnp_devices_init(module) < 0 || tnp_operators_init(module) < 0 ||
-        tnp_tensors_init(module) < 0 || tnp_optim_init(module) < 0)
+        tnp_tensors_init(module) < 0 || tnp_exchange_init() < 0 || tnp_optim_init(module) < 0)
         return -1;
     PyMethodDef *const lists[] = {
         tnp_dtype_functions,   tnp_device_functions, tnp_data_functions,  tnp_autograd_functions,

@@ -129,7 +129,8 @@ def custom_op(name, fn=None, /, *, schema=None, mutates_args=(), device_types=No
 
 def register_kernel(op, device_types, fn=None, /):
     """register_kernel(op, device_types, fn=None): an implementation of an operator, one of Tenon's too ("add.Tensor"), for devices
-    of a type, of several, or of all (None). The newest goes before older ones, and before a plugin's kernel. It must not call the
+    of a type, of several, or of all (None). What it returns is new: a result that is an argument, or a view of one, shares its memory,
+    of which the schema says nothing. The newest goes before older ones, and before a plugin's kernel. It must not call the
     operator itself with tensors of that type. Without fn a decorator."""
     if fn is None:
         return lambda function: register_kernel(op, device_types, function)
@@ -165,8 +166,8 @@ def register_autograd(op, backward, /, *, setup_context=None):
     a dict, besides."""
     name = op if isinstance(op, str) else op.name
     arguments, n_outputs = _core._op_arguments(name)
-    if any(written for *_, written in arguments):
-        raise ValueError(f"{name} writes an argument, and a derivative is that of a function of what it is given")
+    if n_outputs == 0 or any(written for *_, written in arguments):
+        raise ValueError(f"{name} writes an argument or returns nothing, and a derivative is that of results by arguments")
     if any(is_named and kind.startswith("Tensor") for _, kind, is_named, _ in arguments):
         raise ValueError(f"{name}: a tensor that is keyword-only gets no gradient")
     names = [argument for argument, _, is_named, _ in arguments if is_named]

@@ -100,9 +100,18 @@ class Graphs(unittest.TestCase):
         graph = tenon.Graph(step, device=SIM)
         with self.assertRaises(tenon.Error):
             tenon.Graph(lambda: (step(), self.x.sum().item()), device=SIM)
+
+        def hidden():
+            try:
+                self.x.sum().item()
+            except tenon.Error:
+                return step()
+
+        with self.assertRaises(tenon.Error):
+            tenon.Graph(hidden, device=SIM)
         del graph
         gc.collect()
-        self.assertEqual([one() for one in gone], [None, None])
+        self.assertEqual([one() for one in gone], [None] * 3)
 
     def test_replayed_by_threads(self):
         total = tenon.zeros(1, device=SIM)

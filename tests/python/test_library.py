@@ -1,9 +1,11 @@
 """Operators and implementations written in Python."""
 
+import ctypes
 import gc
 import sys
 import threading
 import traceback
+import tracemalloc
 import unittest
 import weakref
 from typing import List, Optional, Tuple
@@ -27,6 +29,8 @@ class Defining(unittest.TestCase):
         self.assertEqual(tenon.ops.pytest.scaled(tenon.ones(2), by=3, negated=True).tolist(), [-3, -3])
         self.assertIn("scaled", dir(tenon.ops.pytest))
         self.assertIn("pytest", dir(tenon.ops))
+        define("(Tensor x) -> Tensor", lambda x: x, "pytest2::elsewhere")
+        self.assertNotIn("elsewhere", dir(tenon.ops.pytest))
         self.assertIn("pytest::scaled(Tensor x", tenon.ops.pytest.scaled.__doc__)
         self.assertEqual(scaled.__doc__, "Scales.")
         with self.assertRaisesRegex(TypeError, "'by' is float, not str"):
@@ -108,6 +112,43 @@ class Defining(unittest.TestCase):
         self.assertEqual(op(tenon.zeros(1), 3).item(), 3)
 
 
+class OfC(unittest.TestCase):
+    """A C library defines an operator after the import."""
+
+    class Cell(ctypes.Structure):
+        _fields_ = [("tag", ctypes.c_uint32), ("n", ctypes.c_uint32), ("pointer", ctypes.c_void_p)]
+
+    def test_found_and_called(self):
+        library_ = ctypes.CDLL("libtenon.so.1")
+        for name in ("tn_op_define", "tn_handler_register", "tn_keep"):
+            getattr(library_, name).restype = ctypes.c_void_p
+        cells, failing = ctypes.POINTER(self.Cell), []
+
+        class KeySet(ctypes.Structure):
+            _fields_ = [("backends", ctypes.c_uint64), ("keys", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, KeySet, cells, cells, ctypes.c_void_p)
+        def second(op, keys, args, rets, user):
+            if failing:
+                return library_.tn_fail(3, b"as it was told")
+            rets[0].tag, rets[0].pointer = args[1].tag, library_.tn_keep(ctypes.c_void_p(args[1].pointer))
+            return 0
+
+        definition = ctypes.c_void_p()
+        self.assertFalse(hasattr(tenon.ops.clib, "second"))
+        op = library_.tn_op_define(b"clib::second(Tensor a, Tensor b) -> Tensor", b"clib", ctypes.byref(definition))
+        handler = ctypes.c_void_p(library_.tn_handler_register(ctypes.c_void_p(op), 0, None, second, None, b"clib"))
+        self.assertEqual(tenon.ops.clib.second(tenon.ones(1), b=tenon.zeros(1)).item(), 0)
+        library.register_kernel("clib::second", "sim", lambda a, b: a + b)
+        self.assertEqual(tenon.ops.clib.second(*(tenon.ones(1, device="sim:0"),) * 2).item(), 2)
+        failing.append(1)
+        with self.assertRaisesRegex(tenon.Error, "as it was told"):
+            tenon.ops.clib.second(tenon.ones(1), tenon.ones(1))
+        library_.tn_registration_drop(handler)
+        library_.tn_registration_drop(definition)
+        self.assertFalse(hasattr(tenon.ops.clib, "second"))
+
+
 class Implementing(unittest.TestCase):
     def test_by_device_type(self):
         op = define("(Tensor x) -> Tensor", lambda x: x + 1)
@@ -155,12 +196,21 @@ class Implementing(unittest.TestCase):
         with tenon.no_grad():
             self.assertFalse(op(x, [a, b], 0.5).requires_grad)
 
+    def test_a_derivative_of_the_derivative(self):
+        op = define("(Tensor x) -> Tensor", lambda x: x * x * x)
+        op.register_autograd(lambda ctx, grad: 3 * ctx.saved_tensors[0] ** 2 * grad,
+                             setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+        x = tenon.tensor([2.0], requires_grad=True)
+        (first,) = tenon.autograd.grad(op(x), x, create_graph=True)
+        (second,) = tenon.autograd.grad(first, x)
+        self.assertEqual((first.item(), second.item()), (12, 12))
+
     def test_gradients_that_are_none(self):
         op = define("(Tensor x) -> Tensor", lambda x: x * 2)
         op.register_autograd(lambda ctx, grad: (grad, grad))
         with self.assertRaisesRegex(ValueError, "2 gradients for 1 arguments"):
             op(tenon.ones(1, requires_grad=True)).backward()
-        for schema in ("(Tensor(a!) x) -> ()", "(Tensor x, *, Tensor y) -> Tensor"):
+        for schema in ("(Tensor(a!) x) -> ()", "(Tensor x, *, Tensor y) -> Tensor", "(Tensor x) -> ()"):
             with self.assertRaises(ValueError):
                 define(schema, lambda *x, **y: None).register_autograd(lambda ctx, grad: grad)
 
@@ -200,6 +250,25 @@ class Failing(unittest.TestCase):
         with self.assertRaises(tenon.ArgumentError):
             op(tenon.ones(1))
 
+    def test_an_exception_that_c_let_pass(self):
+        """A later failure of the same kind is not taken for it."""
+        def fail(x):
+            raise KeyError("passed")
+
+        op, x = define("(Tensor? x) -> Tensor", fail), tenon.ones(1, requires_grad=True)
+        c = ctypes.CDLL("libtenon.so.1")
+        c.tn_op_find.restype = ctypes.c_void_p
+        none, result = OfC.Cell(), OfC.Cell()
+        find = ctypes.c_void_p(c.tn_op_find(b"pytest::op"))
+        self.assertNotEqual(c.tn_op_call(find, ctypes.byref(none), 1, ctypes.byref(result)), 0)
+        c.tn_error_clear()
+        y = (x * x).sum()
+        y.backward()
+        with self.assertRaisesRegex(tenon.Error, "backward"):
+            y.backward()
+        with self.assertRaises(KeyError):
+            op(x)
+
     def test_without_end(self):
         op = define("(Tensor x) -> Tensor", lambda x: op(x))
         with self.assertRaises(RecursionError):
@@ -216,20 +285,49 @@ class Failing(unittest.TestCase):
             op(tenon.zeros(1))
 
 
+def growth(work):
+    """Bytes of Python's that are there after work() and were not before."""
+    tracemalloc.start()
+    try:
+        work()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
 class Holding(unittest.TestCase):
     def test_no_reference_is_left(self):
         op = define("(Tensor x, Tensor[] y, int[] z, *, str s='t') -> (Tensor, Tensor)", lambda x, y, z, *, s: (x, y[0]))
         fails = define("(Tensor x) -> (Tensor, Tensor)", lambda x: (x, 1), "pytest::fails")
         x, y, before = tenon.ones(2), [tenon.ones(2)], tenon.memory_stats("cpu:0")["allocated_bytes"]
         counts = [sys.getrefcount(one) for one in (x, y[0], None)]
-        for _ in range(1000):
-            op(x, y, [1, 2])
-            tenon.ops.pytest.op(x, y, [1, 2])
-            with self.assertRaises(TypeError):
-                fails(x)
+
+        def work():
+            for _ in range(500):
+                op(x, y, [1, 2])
+                tenon.ops.pytest.op(x, y, [1, 2])
+                with self.assertRaises(TypeError):
+                    fails(x)
+
+        work()
+        self.assertLess(growth(work), 4000)
         self.assertEqual([sys.getrefcount(one) for one in (x, y[0])], counts[:2])
         self.assertLess(abs(sys.getrefcount(None) - counts[2]), 100)
         self.assertEqual(tenon.memory_stats("cpu:0")["allocated_bytes"], before)
+
+    def test_a_function_that_was_looked_up_goes(self):
+        define("(Tensor x, int n=1) -> (Tensor, Tensor)", lambda x, n: (x, x))
+
+        def look_up():
+            for _ in range(300):
+                tenon.ops.pytest.op  # noqa: B018
+
+        look_up()
+        self.assertLess(growth(look_up), 4000)
 
     def test_an_implementation_goes_with_its_operator(self):
         class Callable:

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import weakref
 
 import tenon
@@ -122,6 +123,18 @@ class Batches(unittest.TestCase):
                     self.assertEqual(total.item(), 90)
                 self.assertEqual(tenon.current_stream("sim:0").id, 0)
 
+    def test_copies_are_waited_for(self):
+        class Large(Squares):
+            def __getitem__(self, i):
+                return tenon.full((1 << 20,), float(i), device="cpu:0")
+
+        for pins in (False, True):
+            pinned, pin = [], tenon._core._pin_memory
+            with unittest.mock.patch.object(tenon._core, "_pin_memory", lambda *args: pinned.append(1) or pin(*args)):
+                sums = [batch.sum() for batch in DataLoader(Large(4), 2, device="sim:0", pin_memory=pins)]
+            self.assertEqual([one.item() for one in sums], [1 << 20, 5 << 20])
+            self.assertEqual(len(pinned), 2 * pins)
+
     def test_texts_stay_where_they_are(self):
         class Texts(Squares):
             def __getitem__(self, i):
@@ -210,6 +223,23 @@ class Threads(unittest.TestCase):
         del dataset
         gc.collect()
         self.assertIsNone(gone())
+
+    def test_what_was_left_is_not_read(self):
+        class Slow(Squares):
+            read = 0
+
+            def __getitem__(self, i):
+                self.read += 1
+                time.sleep(0.02)
+                return i
+
+        dataset = Slow(100)
+        iterator = iter(DataLoader(dataset, 1, num_workers=1, prefetch_factor=50))
+        next(iterator)
+        iterator.close()
+        seen = dataset.read
+        time.sleep(0.1)
+        self.assertLessEqual(dataset.read, seen + 1)
 
     def test_memory_is_given_back(self):
         def epoch():

@@ -135,6 +135,10 @@ class Call {
 
 void bind_graphs(pybind11::module_ &m);
 
+/* ---- profiler.cpp ------------------------------------------------------------------------ */
+
+void register_profiler();
+
 /* ---- operators.cpp ----------------------------------------------------------------------- */
 
 /* What became of an operator of PyTorch. */

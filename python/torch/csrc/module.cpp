@@ -65,6 +65,7 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
 void register_all() {
     at::RegisterPrivateUse1HooksInterface(new Hooks);
     c10::SetAllocator(device_type, allocator());
+    register_profiler();
     static auto *library =
         new torch::Library(torch::Library::IMPL, "aten", backend_key, __FILE__, __LINE__);
     Hand hand(*library);
