@@ -1,6 +1,8 @@
 /* The profiler, and graphs of a device's work: what tenon.profile and tenon.Graph are made of. */
 #include "python/core/core.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <tenon/graph.h>
 #include <tenon/profile.h>
 #include <time.h>
@@ -38,37 +40,76 @@ static const char *how_name(tn_profile_how how) {
     return (size_t)how < sizeof names / sizeof names[0] ? names[how] : "";
 }
 
-/* Called where the GIL is not held, since what is told may hold up threads that wait for it. */
-static void add_event(const tn_profile_event *e, void *user) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject **list = user;
-    PyObject *event =
-        *list ? Py_BuildValue("ssssLLLLLIIIss", e->op, e->args, e->device, e->kernel,
-                              (long long)e->start_ns, (long long)e->host_ns,
-                              (long long)e->device_ns, (long long)e->device_start_ns,
-                              (long long)e->bytes, (unsigned)e->stream, (unsigned)e->thread,
-                              (unsigned)e->depth, tn_status_name(e->status), how_name(e->how))
-              : NULL;
-    if (!event || PyList_Append(*list, event) < 0) {
-        PyErr_Clear();
-        Py_CLEAR(*list);
+/* Events are copied without the GIL: what tells them waits for devices, and for threads that wait for it. */
+typedef struct event_copy {
+    tn_profile_event event;
+    char *texts; /* op, args, device, kernel, each with its end; event's point into it */
+} event_copy;
+
+typedef struct copies {
+    event_copy *list;
+    uint64_t n, room;
+    bool is_short; /* of memory */
+} copies;
+
+static bool copy_texts(event_copy *copy) {
+    const char **texts[] = {&copy->event.op, &copy->event.args, &copy->event.device,
+                            &copy->event.kernel};
+    size_t n = 0;
+    for (int i = 0; i < 4; i++)
+        n += strlen(*texts[i]) + 1;
+    char *to = copy->texts = malloc(n);
+    for (int i = 0; to && i < 4; i++) {
+        *texts[i] = strcpy(to, *texts[i]);
+        to += strlen(to) + 1;
     }
-    Py_XDECREF(event);
-    PyGILState_Release(state);
+    return to != NULL;
 }
 
-/* _profile_events() -> (events, how many are missing) */
+static void copy_event(const tn_profile_event *e, void *user) {
+    copies *all = user;
+    if (all->n == all->room) {
+        uint64_t room = all->room ? 2 * all->room : 1024;
+        event_copy *more = realloc(all->list, room * sizeof *more);
+        all->is_short = all->is_short || !more;
+        if (!more)
+            return;
+        all->list = more;
+        all->room = room;
+    }
+    all->list[all->n].event = *e;
+    if (copy_texts(&all->list[all->n]))
+        all->n++;
+    else
+        all->is_short = true;
+}
+
+static PyObject *event_object(const tn_profile_event *e) {
+    return Py_BuildValue("ssssLLLLLIIIss", e->op, e->args, e->device, e->kernel,
+                         (long long)e->start_ns, (long long)e->host_ns, (long long)e->device_ns,
+                         (long long)e->device_start_ns, (long long)e->bytes, (unsigned)e->stream,
+                         (unsigned)e->thread, (unsigned)e->depth, tn_status_name(e->status),
+                         how_name(e->how));
+}
+
+/* _profile_events() -> the events */
 static PyObject *profile_events(PyObject *module, PyObject *ignored) {
-    PyObject *list = PyList_New(0);
-    uint64_t lost = 0;
+    copies all = {.list = NULL};
     tn_status status;
-    if (!list)
-        return NULL;
-    TNP_WITHOUT_GIL(status = tn_profile_events(add_event, &list, &lost));
-    if (status == TN_OK && list)
-        return Py_BuildValue("NK", list, (unsigned long long)lost);
-    Py_XDECREF(list);
-    return status != TN_OK ? tnp_raise() : PyErr_NoMemory();
+    TNP_WITHOUT_GIL(status = tn_profile_events(copy_event, &all, NULL));
+    PyObject *list = status != TN_OK ? tnp_raise()
+                     : all.is_short  ? PyErr_NoMemory()
+                                     : PyList_New((Py_ssize_t)all.n);
+    for (uint64_t i = 0; i < all.n; i++) {
+        PyObject *event = list ? event_object(&all.list[i].event) : NULL;
+        if (list && event)
+            PyList_SetItem(list, (Py_ssize_t)i, event);
+        else
+            Py_CLEAR(list);
+        free(all.list[i].texts);
+    }
+    free(all.list);
+    return list;
 }
 
 static PyObject *profile_table(PyObject *module, PyObject *ignored) {

@@ -55,7 +55,7 @@ class profile:
     def events(self):
         """events(): a list of Event, in the order in which the calls ended."""
         self._check()
-        return list(map(Event._make, _core._profile_events()[0]))
+        return list(map(Event._make, _core._profile_events()))
 
     def table(self):
         """table(): a line for each operator and way of running it, the longest first, then one for each range."""
