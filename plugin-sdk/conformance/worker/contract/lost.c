@@ -393,7 +393,7 @@ static void lost_in_transfers(tc_contract *k) {
 
 /* ---- lost while another thread waits ----------------------------------------------------- */
 
-enum { IN_STREAM, IN_EVENT, IN_READ, IN_DESTROY, N_IN };
+enum { IN_STREAM, IN_EVENT, IN_READ, IN_DESTROY, NOBODY, N_IN };
 
 typedef struct sleeper {
     const scene *n;
@@ -438,7 +438,7 @@ static bool hold_back(scene *n, sleeper *w, tc_work *work) {
 static void lose_under(scene *n, sleeper *w) {
     static const char *const what[N_IN] = {"synchronize of a stream, while the device was lost",
                                            "synchronize of an event, while the device was lost",
-                                           "copy_to_host, while the device was lost", ""};
+                                           "copy_to_host, while the device was lost"};
     pthread_t thread;
     if (pthread_create(&thread, NULL, sleep_in, w) != 0) {
         TC_CASE_ERROR(n->k->out, "a thread cannot be started");
@@ -452,6 +452,15 @@ static void lose_under(scene *n, sleeper *w) {
     n->s.ops->streams->synchronize(n->other.stream);
 }
 
+/* Whoever asks is told of the loss, and not that work is left. */
+static void ask_under(scene *n, sleeper *w) {
+    if (!lose_it(n))
+        return;
+    LOST(n, n->s.ops->streams->query(w->stream), "query of a stream that another device holds up");
+    LOST(n, n->s.ops->events->query(n->event), "query of an event that another device holds up");
+    n->s.ops->streams->synchronize(n->other.stream);
+}
+
 static void lost_while_waiting(tc_contract *k) {
     static scene n;
     for (int way = 0; way < N_IN && !tc_failed(k); way++) {
@@ -461,7 +470,7 @@ static void lost_while_waiting(tc_contract *k) {
         if (ok && !n.other.device)
             ok = TC_NOT_OFFERED(k, "the plugin has one device");
         if (ok && hold_back(&n, &w, &work))
-            lose_under(&n, &w);
+            (way == NOBODY ? ask_under : lose_under)(&n, &w);
         if (w.stream && way != IN_DESTROY)
             n.s.ops->streams->destroy(w.stream);
         if (n.other.device)

@@ -30,7 +30,8 @@ typedef struct pair {
     effort effort; /* on this pair of slots */
     double end;    /* of the time for it */
     atomic_int calls[2], overlaps;
-    atomic_bool enough; /* of this turn: one thread has made its calls */
+    atomic_bool enough;  /* of this turn: one thread has made its calls */
+    atomic_int n_rounds; /* of this turn, in which the threads meet */
     bool over;
 } pair;
 
@@ -39,16 +40,24 @@ typedef struct seat {
     int number;
 } seat;
 
-/* The host lets others run in some rounds, which finds what a plugin does round host->alloc without a lock. */
-static void call_together(pair *p, int number, int round, tc_random *r) {
+/* The host lets others run in some rounds, which finds what a plugin does round host->alloc without a lock. False in
+ * the round that is none any more, since the time is over: where threads wait for processors a meeting is dear. */
+static bool call_together(pair *p, int number, int round, tc_random *r) {
+    enum { LEAST = 3 };
     tc_hand *h = &p->hands[number];
-    if (number == 0)
+    if (number == 0) {
         tc_host_yield(round % 4 == 3);
+        if (round >= LEAST && tc_now() > p->end)
+            atomic_store(&p->n_rounds, round);
+    }
     tc_meet(&p->meeting);
-    if (*h->wrong)
-        return;
-    tc_come_late(r);
-    p->slots[number]->call(h, round);
+    if (round >= atomic_load(&p->n_rounds))
+        return false;
+    if (!*h->wrong) {
+        tc_come_late(r);
+        p->slots[number]->call(h, round);
+    }
+    return true;
 }
 
 /* Calls until enough of them were under way when the other thread's ended, or all places are used. */
@@ -68,11 +77,11 @@ static void call_freely(pair *p, int number) {
 /* All calls of a hand in one pair of slots. */
 static void call_all(pair *p, int number, tc_random *r) {
     tc_hand *h = &p->hands[number];
-    for (int i = 0; i < p->effort.meetings; i++)
-        call_together(p, number, i, r);
+    h->used = 0;
+    while (h->used < p->effort.meetings && call_together(p, number, h->used, r))
+        h->used++;
     if (number == 0)
         tc_host_yield(false);
-    h->used = p->effort.meetings;
     tc_meet(&p->meeting);
     call_freely(p, number);
     tc_meet(&p->meeting);
@@ -97,6 +106,7 @@ static bool failed(const pair *p) {
 /* Each turn has places of its own, which are looked at before the next one. */
 static void take_turn(pair *p, const char *what, tc_random *r) {
     atomic_store(&p->enough, false);
+    atomic_store(&p->n_rounds, ROUNDS);
     tc_meet(&p->meeting);
     call_all(p, 0, r);
     for (int i = 0; i < 2; i++)

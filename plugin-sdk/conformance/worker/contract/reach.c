@@ -11,6 +11,7 @@ typedef struct search {
     bool (*wanted)(const tn_kernel *kernel);
     tc_reached *reached; /* [n_kernels] */
     tc_drawn *drawn;     /* [n_kernels]; NULL where the first lines are looked for */
+    int *numbers;        /* [n_kernels]; of `reached`, where the longest line is looked for */
     tc_arena arena;      /* of one line */
 } search;
 
@@ -20,9 +21,16 @@ bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel) {
            (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
 }
 
+static int numbers_in(const char *line) {
+    int n = 0;
+    for (; *line; line++)
+        n += *line == ',';
+    return n;
+}
+
 static bool is_wanted(const search *w, uint64_t i) {
     const tn_kernel *kernel = w->k->subject->plugin->kernels[i];
-    if (w->drawn)
+    if (w->drawn || w->numbers)
         return !w->wanted || w->wanted(kernel);
     return !w->reached[i].lines[TC_REACHING - 1] && (!w->wanted || w->wanted(kernel));
 }
@@ -32,8 +40,10 @@ static bool of_interest(const search *w, const char *line) {
     const tn_plugin *p = w->k->subject->plugin;
     const char *op = strchr(line, '/') + 1;
     size_t n = strcspn(op, " ");
+    int numbers = w->numbers ? numbers_in(line) : 0;
     for (uint64_t i = 0; i < p->n_kernels; i++)
-        if (is_wanted(w, i) && strncmp(p->kernels[i]->op, op, n) == 0 && !p->kernels[i]->op[n])
+        if (is_wanted(w, i) && (!w->numbers || numbers > w->numbers[i]) &&
+            strncmp(p->kernels[i]->op, op, n) == 0 && !p->kernels[i]->op[n])
             return true;
     return false;
 }
@@ -69,6 +79,15 @@ static void note(search *w, uint64_t i, const char *line, const tc_invocation *c
         r->lines[r->lines[0] != NULL] = memcpy(kept, line, bytes);
 }
 
+static void note_longest(search *w, uint64_t i, const char *line) {
+    int numbers = numbers_in(line);
+    char *kept = numbers > w->numbers[i] ? tc_arena_array(&w->k->arena, strlen(line) + 1, 1) : NULL;
+    if (!kept)
+        return;
+    w->numbers[i] = numbers;
+    w->reached[i].lines[0] = strcpy(kept, line);
+}
+
 /* Reservoir sampling: the nth line takes the place of one with probability TC_DRAWN / n. */
 static void draw(search *w, uint64_t i, const char *line) {
     tc_drawn *d = &w->drawn[i];
@@ -91,7 +110,9 @@ static void look(tc_sink *sink, const char *line) {
         tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
-                if (!w->drawn)
+                if (w->numbers)
+                    note_longest(w, i, line);
+                else if (!w->drawn)
                     note(w, i, line, &call);
                 else if (call.in_place < 0)
                     draw(w, i, line);
@@ -116,6 +137,15 @@ tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kern
     if (w.drawn)
         tc_class_kernel.list(set, &w.sink);
     return w.drawn;
+}
+
+tc_reached *tc_reach_longest(tc_contract *k, tc_set set) {
+    search w = {.sink = {look}, .k = k};
+    w.reached = of_each_record(k, sizeof *w.reached);
+    w.numbers = w.reached ? of_each_record(k, sizeof *w.numbers) : NULL;
+    if (w.numbers)
+        tc_class_kernel.list(set, &w.sink);
+    return w.numbers ? w.reached : NULL;
 }
 
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {

@@ -29,7 +29,11 @@ typedef struct tc_drawn {
 /* For each record; seeded by the case. */
 tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
-/* The cases record-queues, record-arguments and capture-arguments. */
+/* For each record that line alone which has the most numbers in its shapes and lists. */
+tc_reached *tc_reach_longest(tc_contract *k, tc_set set);
+
+/* The cases record-queues, record-arguments, record-lists and capture-arguments. */
+void tc_record_lists(tc_contract *k);
 void tc_record_queues(tc_contract *k);
 void tc_record_arguments(tc_contract *k);
 void tc_capture_arguments(tc_contract *k);

@@ -1,4 +1,4 @@
-/* contract/record-arguments and contract/capture-arguments: calls that wait in a queue, or in a graph, keep
+/* contract/record-arguments, contract/record-lists and contract/capture-arguments: calls that wait in a queue, or in a graph, keep
  * their arguments, each its own.
  *
  * Scalars, sizes and strides travel to the device by way of something that a driver has only so much
@@ -288,6 +288,16 @@ void tc_record_arguments(tc_contract *k) {
         if (attributes)
             most = CALLS;
     }
+}
+
+/* Long shapes and lists, which may have another place than short ones. */
+void tc_record_lists(tc_contract *k) {
+    const tn_plugin *p = k->subject->plugin;
+    scene n;
+    tc_reached *longest = set_up(k, &n) ? tc_reach_longest(k, TC_STANDARD) : NULL;
+    for (uint64_t i = 0; longest && i < p->n_kernels && !tc_failed(k); i++)
+        if (is_first(p, longest, i))
+            queue_all(&n, longest[i].lines[0], false, 2 * STREAMS, false);
 }
 
 void tc_capture_arguments(tc_contract *k) {

@@ -213,6 +213,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-supports", "", TC_SMOKE, supports},
     {"record-queues", "", TC_STANDARD, tc_record_queues},
     {"record-arguments", "", TC_STANDARD, tc_record_arguments},
+    {"record-lists", "", TC_STANDARD, tc_record_lists},
     {"capture-arguments", "", TC_STANDARD, tc_capture_arguments},
     {"record-tables", "when=again", TC_SMOKE, unchanged},
     {0},

@@ -256,29 +256,44 @@ static void within(tc_contract *k) {
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
 }
 
-/* Far more in small pieces than a driver has room to stage, behind work: the caller's buffer is
- * another's at once, and staging memory only when it was read. */
-static void staged(tc_contract *k) {
-    enum { ALL = 6 << 20, PIECE = 32 << 10 };
+/* In pieces of at most `most` bytes behind work: the caller's buffer is another's at once, and staging memory only when it was read. */
+static bool write_in_pieces(tc_contract *k, tc_work *work, tc_buffer *a, uint64_t from, uint64_t to,
+                            uint64_t most) {
+    enum { LARGEST = 32 << 10 };
     tc_subject *s = k->subject;
-    tc_buffer a;
-    tc_work work;
-    unsigned char *piece = tc_arena_array(&k->arena, PIECE, 1);
-    if (!piece || !tc_work_create(k, s, &work) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, ALL, &a))
-        return;
-    if (s->stream && !tc_work_hold(k, &work, s->stream, 0.05))
-        return;
-    for (uint64_t at = 0, bytes; at < ALL && !tc_failed(k); at += bytes) {
-        bytes = 1 + tc_below(&k->random, at % 3 ? PIECE : PIECE / 16);
-        bytes = bytes < ALL - at ? bytes : ALL - at;
+    unsigned char piece[LARGEST];
+    if (s->stream && !tc_work_hold(k, work, s->stream, 0.05))
+        return false;
+    for (uint64_t at = from, bytes; at < to && !tc_failed(k); at += bytes) {
+        bytes = 1 + tc_below(&k->random, at % 3 ? most : most / 16);
+        bytes = bytes < to - at ? bytes : to - at;
         for (uint64_t i = 0; i < bytes; i++)
-            piece[i] = a.model[at + i] = (unsigned char)(at * 31 + i * 7);
+            piece[i] = a->model[at + i] = (unsigned char)(at * 31 + i * 7);
         tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
-                s->memory->copy_from_host(s->device, s->stream, a.memory, at, piece, 0, bytes),
+                s->memory->copy_from_host(s->device, s->stream, a->memory, at, piece, 0, bytes),
                 "write of one of many pieces");
         memset(piece, TC_POISON_SOURCE, bytes);
     }
-    tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
+    return !tc_failed(k);
+}
+
+/* Far more than a driver has room to stage, whether it counts bytes or pieces: small ones may have a place of their own. */
+static void staged(tc_contract *k) {
+    static const struct {
+        uint64_t to, most;
+    } phases[] = {{16 << 10, 64}, {272 << 10, 1 << 10}, {6 << 20, 32 << 10}};
+    tc_buffer a;
+    tc_work work;
+    uint64_t at = 0;
+    if (!tc_work_create(k, k->subject, &work) ||
+        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, 6 << 20, &a))
+        return;
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        if (!write_in_pieces(k, &work, &a, at, phases[i].to, phases[i].most))
+            return;
+        at = phases[i].to;
+    }
+    tc_buffer_check(k, &a, k->subject->stream, TNP_WRITE_CONSUMES_SOURCE,
                     "memory written in many pieces behind work");
 }
 

@@ -74,6 +74,20 @@ static tc_number rounding(tn_dtype dtype, uint64_t k) {
     return (tc_number){x, isnan(x)}; /* a NaN that is none when only its upper bits are taken */
 }
 
+/* The n-th of such numbers at every exponent of `to`, those below its normal ones included: a tie, and the numbers of
+ * `from` next to it on either side, which is lost to who drops digits on the way. */
+static tc_number near_tie(tn_dtype from, tn_dtype to, uint64_t n, tc_random *r) {
+    enum { STEPS = 41 }; /* of a half every exponent, of others every so many */
+    int lowest = ilogbl(tc_spacing(to, 0)) - 1, range = ilogbl(tc_largest(to)) - lowest + 1;
+    int e =
+        lowest + (int)(n / 3 * (uint64_t)(range > STEPS ? range / STEPS + 1 : 1) % (uint64_t)range);
+    tc_real power = ldexpl(1, e), unit = tc_spacing(to, power), x = unit / 2;
+    if (power >= unit)
+        x += power + floorl(tc_uniform(r, 0, power / unit)) * unit;
+    x += ((int)(n % 3) - 1) * tc_spacing(from, x);
+    return (tc_number){n % 2 ? -x : x, 0};
+}
+
 /* The same for integers, as far as `from` has them: a tie of `to`, and one or a single last bit to
  * either side of it, which is lost to who rounds on the way. */
 static int64_t rounding_int(tn_dtype from, tn_dtype to, uint64_t k) {
@@ -85,6 +99,13 @@ static int64_t rounding_int(tn_dtype from, tn_dtype to, uint64_t k) {
     int64_t tie = (((int64_t)1 << (bits - 1)) + 1 + (k / 3 % 2 ? 2 : 0)) << up;
     int64_t x = tie + (int64_t)(k % 3) - 1;
     return k % 2 && tc_int_min(from) < 0 ? -x : x;
+}
+
+/* Element i of a tensor that is converted, from N_SPECIAL on in each N_SPECIAL + N_ROUNDING. */
+static tc_number conversion(tn_dtype from, tn_dtype to, uint64_t i, tc_random *r) {
+    uint64_t lap = i / (N_SPECIAL + N_ROUNDING), k = i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL;
+    return lap == 0 || !tc_is_float(from) ? rounding(to, k)
+                                          : near_tie(from, to, (lap - 1) * N_ROUNDING + k, r);
 }
 
 /* A conversion to another floating dtype: of one tensor, to its own values. */
@@ -292,8 +313,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
             return (tc_number){0, rounding_int(o->dtype, call->outs[0].tensor.dtype,
                                                (uint64_t)(i / 8 * 4 + i % 8 - 4))};
         if (converts(call) && (uint64_t)i % (N_SPECIAL + N_ROUNDING) >= N_SPECIAL)
-            return rounding(call->outs[0].tensor.dtype,
-                            (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL);
+            return conversion(o->dtype, call->outs[0].tensor.dtype, (uint64_t)i, r);
         if (call->record->pointwise) {
             uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
             if (call->scalar == (int32_t)a)
