@@ -150,15 +150,26 @@ static bool compare_teams(const state *a, const state *b, char *text, size_t siz
     return false;
 }
 
-static void set_teams(int openmp, int n) {
-    void *object = n > 0 ? dlopen(openmps[openmp], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+/* Calls a function of an OpenMP that is there. */
+static void tell(int openmp, const char *function, int n) {
+    void *object = dlopen(openmps[openmp], RTLD_LAZY | RTLD_NOLOAD);
     void (*set)(int n) = NULL;
     if (object)
-        *(void **)&set = dlsym(object, "omp_set_num_threads");
+        *(void **)&set = dlsym(object, function);
     if (set)
         set(n);
     if (object)
         dlclose(object);
+}
+
+static void set_teams(int openmp, int n) {
+    if (n > 0)
+        tell(openmp, "omp_set_num_threads", n);
+}
+
+void tni_process_let_teams_be_smaller(bool may) {
+    for (int i = 0; i < TNI_N_OPENMPS; i++)
+        tell(i, "omp_set_dynamic", may);
 }
 
 static void restore_teams(const state *before) {

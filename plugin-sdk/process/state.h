@@ -72,6 +72,8 @@ typedef struct tni_process_state {
 /* For tests: each OpenMP that is loaded gives the thread n threads from now on (0: as before), and what it gave; and back. */
 void tni_process_set_teams(int n, int before[TNI_N_OPENMPS]);
 void tni_process_restore_teams(const int before[TNI_N_OPENMPS]);
+/* The thread may be given fewer than it asks for (OMP_DYNAMIC). */
+void tni_process_let_teams_be_smaller(bool may);
 
 void tni_process_look(tni_process_state *s);
 

@@ -3,6 +3,7 @@
 
 #include "plugin-sdk/conformance/worker/suite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct search {
@@ -21,10 +22,23 @@ bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel) {
            (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
 }
 
-static int numbers_in(const char *line) {
+static int commas(const char *from, char end) {
     int n = 0;
-    for (; *line; line++)
-        n += *line == ',';
+    for (; *from && *from != end; from++)
+        n += *from == ',';
+    return n;
+}
+
+/* Of a line: those in lists come first, such as [0,2,4] of dim=[0,2,4], and then those in shapes. */
+static int numbers_in(const char *line, const tc_record *record) {
+    enum { LISTS_FIRST = 256 };
+    int n = commas(line, '\0');
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        char word[64];
+        snprintf(word, sizeof word, " %s=[", record->args[a].name);
+        const char *list = record->args[a].kind == TC_ARG_INTS ? strstr(line, word) : NULL;
+        n += list ? LISTS_FIRST * (1 + commas(list, ']')) : 0;
+    }
     return n;
 }
 
@@ -35,16 +49,21 @@ static bool is_wanted(const search *w, uint64_t i) {
     return !w->reached[i].lines[TC_REACHING - 1] && (!w->wanted || w->wanted(kernel));
 }
 
+static bool is_of(const char *line, const tn_kernel *kernel) {
+    const char *op = strchr(line, '/') + 1;
+    size_t n = strcspn(op, " ");
+    return strncmp(kernel->op, op, n) == 0 && !kernel->op[n];
+}
+
 /* Has the line's operator a record that is still looked for? */
 static bool of_interest(const search *w, const char *line) {
     const tn_plugin *p = w->k->subject->plugin;
-    const char *op = strchr(line, '/') + 1;
-    size_t n = strcspn(op, " ");
-    int numbers = w->numbers ? numbers_in(line) : 0;
     for (uint64_t i = 0; i < p->n_kernels; i++)
-        if (is_wanted(w, i) && (!w->numbers || numbers > w->numbers[i]) &&
-            strncmp(p->kernels[i]->op, op, n) == 0 && !p->kernels[i]->op[n])
-            return true;
+        if (is_wanted(w, i) && is_of(line, p->kernels[i])) {
+            const tc_record *record = tc_record_find(p->kernels[i]->op);
+            if (!w->numbers || (record && numbers_in(line, record) > w->numbers[i]))
+                return true;
+        }
     return false;
 }
 
@@ -79,8 +98,8 @@ static void note(search *w, uint64_t i, const char *line, const tc_invocation *c
         r->lines[r->lines[0] != NULL] = memcpy(kept, line, bytes);
 }
 
-static void note_longest(search *w, uint64_t i, const char *line) {
-    int numbers = numbers_in(line);
+static void note_longest(search *w, uint64_t i, const char *line, const tc_record *record) {
+    int numbers = numbers_in(line, record);
     char *kept = numbers > w->numbers[i] ? tc_arena_array(&w->k->arena, strlen(line) + 1, 1) : NULL;
     if (!kept)
         return;
@@ -111,7 +130,7 @@ static void look(tc_sink *sink, const char *line) {
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
                 if (w->numbers)
-                    note_longest(w, i, line);
+                    note_longest(w, i, line, call.record);
                 else if (!w->drawn)
                     note(w, i, line, &call);
                 else if (call.in_place < 0)

@@ -63,7 +63,7 @@ static void check_thread(const own_state *before) {
 }
 
 /* One case in eight comes from a thread for which OpenMP has more threads than there are processors:
- * a number that nobody would set, and that is to be found again. */
+ * a number that nobody would set, and that is to be found again. In half of them OpenMP may give fewer than it is asked for. */
 static void run_crowded(void) {
     char line[TC_MAX_LINE];
     uint32_t sum = 0;
@@ -76,7 +76,12 @@ static void run_crowded(void) {
     }
     int crowd = 2 * (int)sysconf(_SC_NPROCESSORS_ONLN) + 1, left[TNI_N_OPENMPS];
     tni_process_set_teams(crowd, before);
+    bool smaller = sum % 16 == 0;
+    if (smaller)
+        tni_process_let_teams_be_smaller(true);
     caller.run(caller.c, caller.options, caller.out);
+    if (smaller)
+        tni_process_let_teams_be_smaller(false);
     tni_process_set_teams(0, left);
     for (int i = 0; i < TNI_N_OPENMPS; i++)
         if (before[i] && left[i] && left[i] != crowd)

@@ -110,7 +110,7 @@ static const struct sized {
     int32_t rank;
     int64_t sizes[TC_MAX_RANK];
     int32_t n_dims;
-    int64_t dims[7];
+    int64_t dims[TC_MAX_RANK];
 } sized[] = {
     {2, {6, 9}, 1, {1}},
     {2, {6, 9}, 1, {0}},
@@ -198,6 +198,17 @@ static void list_ones(const tc_sampler *m) {
         }
 }
 
+/* All dimensions of s, and all but the first: long lists of them. */
+static void list_whole(const tc_sampler *m, const struct sized *s) {
+    struct sized whole = *s;
+    for (int first = 0; first < 2; first++) {
+        whole.n_dims = 0;
+        for (int32_t d = first; d < s->rank; d++)
+            whole.dims[whole.n_dims++] = d;
+        tc_emit(m, call_line(m, &whole, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    }
+}
+
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
@@ -242,6 +253,8 @@ static void list_large(const tc_sampler *m) {
         if (one)
             ranks.n_dims = 1, ranks.dims[0] = ranks.rank / 2;
         tc_emit(m, call_line(m, &ranks, TC_LAYOUT_REVERSED, TC_LAYOUT_DENSE));
+        if (ranks.rank > 4 && !one)
+            list_whole(m, &ranks);
         struct sized last = ranks;
         last.n_dims = 1;
         last.dims[0] = ranks.rank - 1;
