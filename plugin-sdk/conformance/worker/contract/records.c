@@ -2,6 +2,9 @@
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/reach.h"
+#include "plugin-sdk/conformance/worker/suite.h"
+
+#include <tenon/ext/threads.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +192,49 @@ static void supports(tc_contract *k) {
                       (unsigned long long)i, s->plugin->kernels[i]->op);
 }
 
+typedef struct chooser {
+    tc_sink sink;
+    tc_contract *k;
+    const tn_ext_threads *threads;
+    tc_arena arena;
+} chooser;
+
+/* The record that takes a call on so many host threads. */
+static const tn_kernel *chosen(const chooser *w, const tc_invocation *call, uint32_t n) {
+    const tn_kernel *kernel = NULL;
+    w->threads->set_num_threads(w->k->subject->self, n);
+    return tc_find_kernel(w->k->subject, call, NULL, &kernel) == TC_CLAIMED ? kernel : NULL;
+}
+
+static void choose_twice(tc_sink *sink, const char *line) {
+    chooser *w = (chooser *)sink;
+    char why[TC_MESSAGE];
+    tc_case c;
+    tc_invocation call;
+    if (!tc_failed(w->k) && tc_case_parse(line, &c, why) &&
+        tc_invocation_parse(&c, &w->arena, &call, why) &&
+        chosen(w, &call, 1) != chosen(w, &call, 3))
+        TC_BROKEN(w->k, TNP_SUPPORTS_ANSWER,
+                  "supports answers otherwise for 1 host thread than for 3, which set_num_threads "
+                  "sets: `%.400s`",
+                  line);
+    tc_arena_finish(&w->arena);
+}
+
+/* What a device runs does not hang on how many threads it has at the moment. */
+static void supports_threads(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    chooser w = {.sink = {choose_twice}, .k = k};
+    w.threads = tc_subject_extension(s, TN_EXT_THREADS);
+    if (!w.threads) {
+        TC_NOT_OFFERED(k, "no tenon.threads/1");
+        return;
+    }
+    uint32_t before = w.threads->get_num_threads(s->self);
+    tc_class_kernel.list(TC_STANDARD, &w.sink);
+    w.threads->set_num_threads(s->self, before);
+}
+
 /* The sum at the first case and at each later one in the same worker. */
 static void unchanged(tc_contract *k) {
     static uint64_t first;
@@ -211,6 +257,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-pairs", "", TC_SMOKE, pairs},
     {"record-reached", "", TC_STANDARD, reached},
     {"record-supports", "", TC_SMOKE, supports},
+    {"record-supports-threads", "", TC_STANDARD, supports_threads},
     {"record-queues", "", TC_STANDARD, tc_record_queues},
     {"record-arguments", "", TC_STANDARD, tc_record_arguments},
     {"record-lists", "", TC_STANDARD, tc_record_lists},

@@ -245,6 +245,43 @@ static tn_status set_on_another_thread(tn_instance *self, const tn_ext_threads *
     return s.status;
 }
 
+/* The smallest numbers, which a thread that was left in another mode of its processor takes for 0. */
+static bool fill_smallest(tc_arena *arena, tc_invocation *add) {
+    static const char line[] = "kernel/add T=f32 alpha=1 other=[40003] self=[40003]";
+    char why[TC_MESSAGE];
+    tc_case c;
+    if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, arena, add, why) ||
+        !tc_invocation_fill_inputs(add, 1, why))
+        return false;
+    for (int a = 0; a < 2; a++) {
+        tc_operand *o = &add->args[a].tensor;
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            o->values[i].f = (tc_real)(i % 1000 + 1) * 0x1p-149L;
+        tc_operand_settle(o);
+    }
+    add->record->reference(add);
+    return true;
+}
+
+/* The plugin's own threads are as they were when a call is over. Of pointwise operators the next call would show it. */
+static void check_modes(tc_comparison *m) {
+    tc_arena arena = {NULL};
+    tc_invocation add;
+    tc_result result = {0};
+    tc_verdict v = {.status = TC_PASS};
+    if (!m->call.record->pointwise && fill_smallest(&arena, &add) &&
+        tc_claimed_kernel(m->subject, &add, &v) && tc_execute(m->subject, &add, &result, &v) &&
+        tc_check_success(&add, &result, &v))
+        tc_check_outputs(&add, &result, m->subject, &v);
+    if (v.status == TC_FAIL)
+        tc_verdict_set(
+            m->out, TC_FAIL, TNP_PROCESS_STATE_KEPT,
+            "%s: after it on several host threads the smallest numbers come out otherwise (%s); a "
+            "thread's modes are put back before its work is over",
+            m->call.record->op, v.message);
+    tc_arena_finish(&arena);
+}
+
 void tc_same_host_threads(tc_comparison *m) {
     static const uint32_t counts[] = {1, 3};
     tc_invocation calls[2];
@@ -270,6 +307,10 @@ void tc_same_host_threads(tc_comparison *m) {
     if (ok && m->kernel->prepare && m->out->status == TC_PASS) {
         check_prepared_before(m, threads, &calls[0], &results[0], 1, 3);
         check_prepared_before(m, threads, &calls[0], &results[0], 3, 1);
+    }
+    if (ok && m->out->status == TC_PASS) {
+        threads->set_num_threads(self, 3);
+        check_modes(m);
     }
     threads->set_num_threads(self, before);
     if (ok)
