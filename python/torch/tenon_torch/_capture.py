@@ -35,11 +35,34 @@ class Saved:
         return alias
 
 
+def _copy_of(x):
+    """In a place of its own, lying as x does: what was compiled may count on strides, and on what is between the elements."""
+    if x.storage_offset() or not _is_dense(x):
+        raise NotImplementedError("an input is a part of another tensor")
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
+
+
+def _is_dense(x):
+    """Do its elements, in some order of the dimensions, fill their memory?"""
+    expected = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(x.stride(), x.shape) if size != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _whole(x):
+    """All of the memory that x is a part of."""
+    n = x.untyped_storage().nbytes()
+    return torch.empty(0, dtype=torch.uint8, device=x.device).set_(x.untyped_storage(), 0, (n,), (1,))
+
+
 class Recording:
     """`stay`: the inputs that are read where they are. The device keeps their memory, and nobody here the tensors."""
 
     def __init__(self, function, inputs, stay):
-        fixed = [x if i in stay or not isinstance(x, torch.Tensor) else x.clone() for i, x in enumerate(inputs)]
+        fixed = [x if i in stay or not isinstance(x, torch.Tensor) else _copy_of(x) for i, x in enumerate(inputs)]
         self.results = None
         index = next(x.device.index for x in inputs if isinstance(x, torch.Tensor))
 
@@ -60,14 +83,20 @@ class Recording:
         counts["replayed"] += 1
 
     def handed_out(self, inputs, returned, saved):
-        """The first `returned` results are the caller's, the others saved for backward."""
+        """The first `returned` results are the caller's, the others saved for backward. Those that share memory go on sharing it."""
+        copies = {}
         for k, result in enumerate(self.results):
             if k in self.passed:
                 yield inputs[self.passed[k]]
             elif not isinstance(result, torch.Tensor):
                 yield result
+            elif k >= returned:
+                yield saved.hand_out(result)
             else:
-                yield result.clone() if k < returned else saved.hand_out(result)
+                memory = _C.place(result)[0]
+                if memory not in copies:
+                    copies[memory] = _whole(result).clone()
+                yield copies[memory].view(result.dtype).as_strided(result.shape, result.stride(), result.storage_offset())
 
 
 class Replayed:

@@ -29,7 +29,9 @@ def _adjoint(grad, sizes, taps, forward):
         target = torch.zeros([*result.shape[:place], n, *result.shape[place:][1:]], dtype=result.dtype, device=grad.device)
         along = [-1] + [1] * (len(sizes) - 1 - d)
         for source in sources:
-            target = target.index_add(place, source, result * weights.gather(0, source[None])[0].reshape(along))
+            weight = weights.gather(0, source[None])[0].reshape(along)
+            part = torch.where(weight != 0, result * weight, torch.zeros_like(result))  # not NaN, where it is not taken
+            target = target.index_add(place, source, part)
         result = target
     return result.to(grad.dtype)
 
@@ -101,7 +103,7 @@ def adaptive_max_pool3d(x, output_size):
     def windows(t):
         lead = t.dim() - 3
         t = t.reshape([*t.shape[:lead], *split]).permute([*range(lead), *(lead + i for i in order)])
-        return t.reshape([*t.shape[: lead + 3], -1])
+        return t.reshape([*t.shape[: lead + 3], math.prod(t.shape[lead + 3 :])])
 
     values, found = windows(values).max(-1)
     return values, windows(flat).expand([*found.shape, -1]).gather(-1, found[..., None])[..., 0]
