@@ -115,6 +115,28 @@ class Compile(unittest.TestCase):
             torch.testing.assert_close(call(x).cpu(), net(x).cpu())
         self.assertGreater(counts["replayed"], 3)
 
+    def test_inputs_that_are_parts_of_others(self):
+        """What is compiled may count on their strides, and on what lies between their elements."""
+        def every_other(x):
+            return torch.as_strided(x, (3,), (2,)) + 0
+
+        call = compiled(every_other)
+        for i in range(3):
+            base = torch.arange(12.0, device=DEVICE) + i
+            self.assertEqual(call(base[::2]).tolist(), [i, i + 2, i + 4])
+
+    def test_results_share_memory_and_lie_as_they_did(self):
+        def two(x):
+            y = x + 1
+            return y, y[0], y.expand(4, 2, 3)
+
+        call = compiled(two)
+        for _ in range(3):
+            whole, row, wide = call(torch.ones(2, 3, device=DEVICE))
+            whole.zero_()
+            self.assertEqual((row.tolist(), wide.stride()), ([0, 0, 0], (0, 3, 1)))
+        self.assertGreater(counts["replayed"], 0)
+
     def test_a_mode_there_is_not(self):
         with self.assertRaisesRegex(Exception, "max-autotune.*reduce-overhead"):
             torch.compile(model(DEVICE), backend="tenon", mode="max-autotune")(torch.ones(6, 8, device=DEVICE))

@@ -344,6 +344,13 @@ class Report(unittest.TestCase):
     def test_nothing_fell_back(self):
         self.assertEqual(tenon_torch.fallback_count(), 0)
 
+    def test_profiler_has_device_times(self):
+        x = torch.ones(200, 200, device="tenon:1")
+        with torch.autograd.profiler.profile(use_device="tenon", use_kineto=False) as profile:
+            (x @ x).sum().item()
+        times = {event.key: event.device_time_total for event in profile.key_averages()}
+        self.assertGreater(times["aten::mm"], 0)
+
 
 if __name__ == "__main__":
     unittest.main()

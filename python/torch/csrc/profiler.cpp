@@ -1,5 +1,5 @@
-/* Device times in PyTorch's profiler: torch.profiler.profile(activities=[..., ProfilerActivity.PrivateUse1]) puts an event before and behind
- * each operator. */
+/* Device times in PyTorch's profiler, by an event before and behind each operator: torch.autograd.profiler.profile(use_device="tenon",
+ * use_kineto=False). With Kineto, as torch.profiler has it, there are none: it wants a profiler of the device's maker. */
 #include "python/torch/csrc/bridge.h"
 
 #include <c10/util/ApproximateClock.h>
