@@ -32,6 +32,14 @@ def _type_of(hint):
     return _TYPES[hint]
 
 
+def _default_of(name, value):
+    """As a schema writes it."""
+    plain = isinstance(value, str) and not set(value) & set("'\"\\")
+    if not plain and not isinstance(value, (bool, int, float, list, tuple, type(None))):
+        raise TypeError(f"argument '{name}': a schema has no way to write its default {value!r}; give the schema, or None for it")
+    return repr(list(value) if isinstance(value, tuple) else value)
+
+
 def infer_schema(fn, /, *, mutates_args=()):
     """infer_schema(fn, *, mutates_args=()): the schema, without a name, that a function's annotations say."""
     hints, parts, n_written = typing.get_type_hints(fn), [], 0
@@ -49,7 +57,7 @@ def infer_schema(fn, /, *, mutates_args=()):
             kind = f"Tensor({chr(ord('a') + n_written)}!){kind[len('Tensor'):]}"
             n_written += 1
         default = parameter.default
-        parts.append(f"{kind} {name}" + ("" if default is parameter.empty else f"={default!r}"))
+        parts.append(f"{kind} {name}" + ("" if default is parameter.empty else f"={_default_of(name, default)}"))
     if n_written != len(set(mutates_args)):
         raise ValueError(f"mutates_args names arguments that are not there: {tuple(mutates_args)}")
     returned = hints.get("return", type(None))

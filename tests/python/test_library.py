@@ -95,6 +95,12 @@ class Defining(unittest.TestCase):
         with self.assertRaises(ValueError):
             library.infer_schema(f, mutates_args=("z",))
 
+        def quoted(x: tenon.Tensor, text: str = "it's") -> tenon.Tensor:
+            return x
+
+        with self.assertRaisesRegex(TypeError, "'text'.*give the schema"):
+            library.infer_schema(quoted)
+
     def test_bad_definitions(self):
         with self.assertRaises(ValueError):
             define("(Tensor x) -> Tensor", abs, "nameless")
