@@ -125,6 +125,20 @@ class Compile(unittest.TestCase):
             base = torch.arange(12.0, device=DEVICE) + i
             self.assertEqual(call(base[::2]).tolist(), [i, i + 2, i + 4])
 
+    def test_inputs_of_every_layout(self):
+        """Parts of a larger tensor, with gaps, turned, and of one number: each as it lies."""
+        def double(x):
+            return 2 * x + x.reshape(-1)[0]
+
+        base = torch.arange(48.0, device=DEVICE).reshape(6, 8)
+        for part in (lambda t: t[2:4], lambda t: t[:, ::2], lambda t: t.T, lambda t: t[1:2, 1:].T, lambda t: t[0, 3].expand(2, 3)):
+            torch._dynamo.reset()
+            call = compiled(double)
+            for i in range(3):
+                x = part(base + i)
+                self.assertEqual(call(x).tolist(), double(x).tolist())
+        self.assertGreaterEqual(counts["replayed"], 8)
+
     def test_results_share_memory_and_lie_as_they_did(self):
         def two(x):
             y = x + 1

@@ -331,6 +331,21 @@ class Gradients(unittest.TestCase):
             thread.join()
         self.assertEqual(results, [True] * 20 * len(threads))
 
+    def test_the_negative_bit(self):
+        """As conj().imag of complex tensors has it: the elements in memory are the opposite of what it says."""
+        for device in ("tenon:0", "tenon:1"):
+            x = torch._neg_view(torch.arange(3.0, device=device))
+            self.assertTrue(x.is_neg())
+            for got in (x.cpu(), x.clone(), x.resolve_neg(), x * 1, x.to("tenon:2"), x.double(), x[1:].cpu().new_tensor([0, -1, -2])):
+                self.assertEqual(got.cpu().tolist(), [0, -1, -2])
+            x.copy_(torch.tensor([4.0, 5.0, 6.0]))
+            self.assertEqual((x.tolist(), torch._neg_view(x).tolist()), ([4, 5, 6], [-4, -5, -6]))
+            x.copy_(torch._neg_view(torch.tensor([1.0, 2.0, 3.0])))
+            self.assertEqual(x.tolist(), [-1, -2, -3])
+            here = torch._neg_view(torch.zeros(3))
+            here.copy_(x)
+            self.assertEqual(here.tolist(), [-1, -2, -3])
+
 
 class Report(unittest.TestCase):
     def test_it_says_who_answers(self):

@@ -61,9 +61,8 @@ void copy_out(const Tensor &from, const Tensor &to) {
         to.copy_(target);
 }
 
-Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
-    if (dst.numel() == 0)
-        return dst;
+/* The elements as they are in memory, which a tensor with PyTorch's negative bit says the opposite of. */
+void copy_elements(const Tensor &self, const Tensor &dst, bool non_blocking) {
     if (is_ours(self) && is_ours(dst)) {
         TN_SCOPE;
         check(tn_copy_(borrow(dst), borrow(self.expand(dst.sizes())), non_blocking));
@@ -74,6 +73,29 @@ Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
                                     dst.device());
         copy_out(self, dst);
     }
+}
+
+void negate_elements(const Tensor &t) {
+    if (!is_ours(t)) {
+        t.neg_();
+        return;
+    }
+    TN_SCOPE;
+    check(tn_neg_(borrow(t)));
+}
+
+/* Of tensors on the CPU PyTorch resolves the bit. */
+Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
+    if (dst.numel() == 0)
+        return dst;
+    if (dst.is_cpu() && dst.is_neg()) {
+        copy_from(self, dst._neg_view(), false).neg_();
+        return dst;
+    }
+    const Tensor from = self.is_cpu() ? self.resolve_neg() : self;
+    copy_elements(from, dst, non_blocking);
+    if (from.is_neg() != dst.is_neg())
+        negate_elements(dst);
     return dst;
 }
 
@@ -123,3 +145,8 @@ void add_copies(Hand &hand) {
 }
 
 } // namespace tenon_torch
+
+/* Copies look at the bit themselves: resolved in front of one, it would take another copy. */
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+    m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}

@@ -35,21 +35,14 @@ class Saved:
         return alias
 
 
+def _has_a_copy(x, alone):
+    """Can its elements lie as they do in another place? `alone`: and is it all of its memory, since the function looks beyond it?"""
+    overlaps = any(stride == 0 and size > 1 for size, stride in zip(x.shape, x.stride()))
+    return not overlaps and (not alone or x.untyped_storage().nbytes() == x.numel() * x.element_size())
+
+
 def _copy_of(x):
-    """In a place of its own, lying as x does: what was compiled may count on strides, and on what is between the elements."""
-    if x.storage_offset() or not _is_dense(x):
-        raise NotImplementedError("an input is a part of another tensor")
     return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
-
-
-def _is_dense(x):
-    """Do its elements, in some order of the dimensions, fill their memory?"""
-    expected = 1
-    for stride, size in sorted((stride, size) for stride, size in zip(x.stride(), x.shape) if size != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 def _whole(x):
@@ -100,10 +93,11 @@ class Recording:
 
 
 class Replayed:
-    """function(*inputs) -> results, on tensors of one device. `returned`: how many results are the caller's, None: all."""
+    """What a graph of PyTorch computes, of tensors of one device. `returned`: how many results are the caller's, None: all."""
 
-    def __init__(self, function, stays, returned, saved):
-        self.function, self.stays, self.returned, self.saved = function, frozenset(stays), returned, saved
+    def __init__(self, graph, stays, returned, saved):
+        self.function, self.stays, self.returned, self.saved = graph.forward, frozenset(stays), returned, saved
+        self.looks_beyond = any("as_strided" in str(node.target) for node in graph.graph.nodes)
         self.seen, self.recordings, self.refused = set(), {}, False
 
     def key(self, inputs, stay):
@@ -119,6 +113,8 @@ class Replayed:
         if self.saved.is_held() if self.returned is not None else self.saved.places and not from_forward:
             return None  # what forward saved would be written over; and it ran call by call, so backward does
         stay = self.stays | from_forward
+        if not all(_has_a_copy(x, self.looks_beyond) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and i not in stay):
+            return None
         key = self.key(inputs, stay)
         if key not in self.recordings and key in self.seen and len(self.recordings) < MOST:
             self.recordings[key] = Recording(self.function, inputs, stay)

@@ -24,7 +24,7 @@ def _recorded(saved, kind, graph, example_inputs):
     """kind: forward (whose last results are saved for backward), backward or inference."""
     known = torch._guards.TracingContext.get().fw_metadata
     stays = known.static_input_indices if kind != "backward" else ()
-    replayed = Replayed(graph.forward, stays, known.num_forward_returns if kind == "forward" else None, saved)
+    replayed = Replayed(graph, stays, known.num_forward_returns if kind == "forward" else None, saved)
 
     def boxed(inputs):
         return replayed(inputs)
