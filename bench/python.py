@@ -5,17 +5,14 @@ Tensors of one element (four where a view needs them), one thread. Both sides in
 """
 
 import pathlib
-import statistics
 import sys
-import timeit
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
 sys.path.insert(0, str(BUILD / "python"))
 import tenon  # noqa: E402
 import torch  # noqa: E402
-
-ROUNDS, CALLS = 11, 20000
+import turns  # noqa: E402
 
 
 def calls(m):
@@ -38,14 +35,8 @@ def calls(m):
 def main():
     torch.set_num_threads(1)
     tenon.set_num_threads(1)
-    ours, theirs = calls(tenon), calls(torch)
-    print(f"tenon {tenon.__version__}, PyTorch {torch.__version__}, Python {sys.version.split()[0]}; ns a call, medians of "
-          f"{ROUNDS} rounds of {CALLS}")
-    for row in ours:
-        times = [(timeit.timeit(ours[row], number=CALLS), timeit.timeit(theirs[row], number=CALLS)) for _ in range(ROUNDS)]
-        mine, other = (statistics.median(side) / CALLS * 1e9 for side in zip(*times))
-        ratio = statistics.median(b / a for a, b in times)
-        print(f"{row:26} tenon {mine:8.0f}   PyTorch {other:8.0f}   ratio {ratio:.2f}")
+    turns.compare(calls(tenon), calls(torch), ("tenon", "PyTorch"), 20000,
+                  f"tenon {tenon.__version__}, PyTorch {torch.__version__}, Python {sys.version.split()[0]}")
 
 
 if __name__ == "__main__":

@@ -232,10 +232,7 @@ static PyObject *remove_hook(PyObject *module, PyObject *capsule) {
     hook *h = PyCapsule_GetPointer(capsule, "tenon.hook");
     if (!h)
         return NULL;
-    tn_registration *registration = h->registration;
-    h->registration = NULL;
-    if (registration)
-        TNP_WITHOUT_GIL(tn_registration_drop(registration));
+    tnp_drop_registration(&h->registration);
     Py_RETURN_NONE;
 }
 

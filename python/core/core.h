@@ -229,4 +229,12 @@ int tnp_autograd_init(PyObject *module);
         PyEval_RestoreThread(tnp_state); \
     } while (0)
 
+/* Drops a registration once, and what is around it may be gone then. */
+static inline void tnp_drop_registration(tn_registration **registration) {
+    tn_registration *mine = *registration;
+    *registration = NULL;
+    if (mine)
+        TNP_WITHOUT_GIL(tn_registration_drop(mine));
+}
+
 #endif

@@ -188,10 +188,7 @@ static PyObject *drop_handler(PyObject *module, PyObject *capsule) {
     handler *h = PyCapsule_GetPointer(capsule, "tenon.handler");
     if (!h)
         return NULL;
-    tn_registration *registration = h->registration;
-    h->registration = NULL;
-    if (registration)
-        TNP_WITHOUT_GIL(tn_registration_drop(registration));
+    tnp_drop_registration(&h->registration);
     Py_CLEAR(h->function);
     Py_RETURN_NONE;
 }

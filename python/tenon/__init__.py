@@ -25,7 +25,7 @@ from ._modes import (array_promotion, autocast, enable_grad, inference_mode, no_
                      set_grad_enabled)
 from ._graph import Graph  # noqa: F401
 from ._profile import profile, profile_range  # noqa: F401
-from . import autograd, data, library, nn, ops, optim  # noqa: F401
+from . import autograd, nn, ops, optim  # noqa: F401
 
 __version__ = _core.version()
 
@@ -36,3 +36,12 @@ inf, nan, pi, e = _core.inf, _core.nan, _core.pi, _core.e
 
 from . import array_api  # noqa: E402, F401  (which has the version)
 from .array_api import __array_namespace_info__  # noqa: E402, F401
+
+
+def __getattr__(name):
+    """Modules that bring much of Python's library along are imported when they are asked for."""
+    if name in ("data", "library"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -2,8 +2,6 @@
 
 import collections
 import contextlib
-import json
-import tempfile
 import threading
 import time
 
@@ -74,6 +72,9 @@ class profile:
         self._check()
         if not self.ranges:
             return _core._profile_write_trace(path)
+        import json  # much, for every program that imports tenon
+        import tempfile
+
         with tempfile.NamedTemporaryFile("r", encoding="utf-8", suffix=".json") as file:
             _core._profile_write_trace(file.name)
             trace = json.load(file)

@@ -5,7 +5,6 @@ Each is packed from the build, repaired where auditwheel is there, and installed
 else: the sample trains with it, and plugins are found, ours and that of a vendor who has run `tenon new-plugin --wheel`.
 """
 
-import argparse
 import importlib.util
 import json
 import pathlib
@@ -16,20 +15,9 @@ import unittest
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from wheel_home import DATA, ROOT, Home, mapped  # noqa: E402
+from wheel_home import DATA, ROOT, Home, arguments, mapped  # noqa: E402
 
 PRINT_SUM = "import tenon; x = tenon.ones(2, device='{0}:0'); print((x + x).tolist())"
-
-
-def given():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("tenon", type=pathlib.Path)
-    parser.add_argument("--auditwheel")
-    parser.add_argument("--driver")
-    said = parser.parse_args()
-    said.build, said.tenon = said.build.resolve(), said.tenon.resolve()
-    return said
 
 
 class Wheels(unittest.TestCase):
@@ -192,5 +180,5 @@ if __name__ == "__main__":
     if not importlib.util.find_spec("ensurepip"):
         print("skipped: this Python makes no virtual environments (Debian: python3-venv)")
         sys.exit(77)
-    GIVEN = given()
+    GIVEN = arguments("--driver")
     unittest.main(argv=sys.argv[:1])

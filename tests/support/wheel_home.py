@@ -1,5 +1,6 @@
 """A virtual environment that has nothing but the wheels that a test puts into it, by pip and without an index."""
 
+import argparse
 import os
 import pathlib
 import re
@@ -9,6 +10,16 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "samples/mnist/data"
+
+
+def arguments(*more):
+    """Of a test's command line: BUILD TENON and `more`, those with dashes optional."""
+    parser = argparse.ArgumentParser()
+    for word in ("build", "tenon"):
+        parser.add_argument(word, type=lambda path: pathlib.Path(path).resolve())
+    for word in (*more, "--auditwheel"):
+        parser.add_argument(word)
+    return parser.parse_args()
 
 
 class Home:

@@ -5,7 +5,6 @@
 usage: wheel_test.py BUILD TENON PYTHON [--auditwheel PROGRAM]; PYTHON has PyTorch
 """
 
-import argparse
 import importlib.util
 import pathlib
 import re
@@ -14,18 +13,7 @@ import unittest
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from wheel_home import DATA, ROOT, Home, mapped  # noqa: E402
-
-
-def given():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("tenon", type=pathlib.Path)
-    parser.add_argument("python")
-    parser.add_argument("--auditwheel")
-    said = parser.parse_args()
-    said.build, said.tenon = said.build.resolve(), said.tenon.resolve()
-    return said
+from wheel_home import DATA, ROOT, Home, arguments, mapped  # noqa: E402
 
 
 class Bridge(unittest.TestCase):
@@ -81,5 +69,5 @@ if __name__ == "__main__":
     if not importlib.util.find_spec("ensurepip"):
         print("skipped: this Python makes no virtual environments (Debian: python3-venv)")
         sys.exit(77)
-    GIVEN = given()
+    GIVEN = arguments("python")
     unittest.main(argv=sys.argv[:1])

@@ -1,26 +1,21 @@
 #!/usr/bin/env python3
-"""Calls through the bridge to PyTorch, beside PyTorch's own on its CPU in the same process: PYTHON-WITH-TORCH bench/torch.py [BUILD]
+"""Calls through the bridge to PyTorch, beside PyTorch's own on its CPU in the same process: PYTHON-WITH-TORCH bench/bridge.py [BUILD]
 
 Tensors of one element (four where a view needs them), one thread, Tenon's cpu:0. Both sides in turns, medians of the rounds.
 """
 
 import os
 import pathlib
-import statistics
 import sys
-import timeit
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path = [p for p in sys.path if pathlib.Path(p).resolve() != ROOT / "bench"]  # where this file is called as the library is
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
 sys.path[:0] = [str(BUILD / "python"), str(BUILD / "python/torch")]
 os.environ |= {"TENON_TORCH_DEVICES": "cpu:0", "TENON_PLUGIN_PATH": str(BUILD / "plugins/cpu")}
-import torch  # noqa: E402
-
 import tenon  # noqa: E402
 import tenon_torch  # noqa: E402
-
-ROUNDS, CALLS = 11, 10000
+import torch  # noqa: E402
+import turns  # noqa: E402
 
 
 def calls(device):
@@ -44,14 +39,8 @@ def calls(device):
 def main():
     torch.set_num_threads(1)
     tenon.set_num_threads(1)
-    ours, theirs = calls(f"{tenon_torch.name}:0"), calls("cpu")
-    print(f"tenon {tenon.__version__}, PyTorch {torch.__version__}, Python {sys.version.split()[0]}; ns a call, medians of "
-          f"{ROUNDS} rounds of {CALLS}")
-    for row in ours:
-        times = [(timeit.timeit(ours[row], number=CALLS), timeit.timeit(theirs[row], number=CALLS)) for _ in range(ROUNDS)]
-        mine, other = (statistics.median(side) / CALLS * 1e9 for side in zip(*times))
-        ratio = statistics.median(a / b for a, b in times)
-        print(f"{row:26} bridge {mine:8.0f}   PyTorch's CPU {other:8.0f}   ratio {ratio:.2f}")
+    turns.compare(calls(f"{tenon_torch.name}:0"), calls("cpu"), ("bridge", "PyTorch's CPU"), 10000,
+                  f"tenon {tenon.__version__}, PyTorch {torch.__version__}, Python {sys.version.split()[0]}")
 
 
 if __name__ == "__main__":
