@@ -92,9 +92,9 @@ Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
         copy_from(self, dst._neg_view(), false).neg_();
         return dst;
     }
-    const Tensor from = self.is_cpu() ? self.resolve_neg() : self;
-    copy_elements(from, dst, non_blocking);
-    if (from.is_neg() != dst.is_neg())
+    Tensor source = self.is_cpu() ? self.resolve_neg() : self;
+    copy_elements(source, dst, non_blocking);
+    if (source.is_neg() != dst.is_neg())
         negate_elements(dst);
     return dst;
 }

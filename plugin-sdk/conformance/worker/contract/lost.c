@@ -33,7 +33,7 @@ typedef struct scene {
     tc_subject s, other; /* no device: there is one only */
     tn_memory memory, pinned;
     void *pinned_host;
-    tn_stream_impl *stream;
+    tn_stream_impl *stream, *unused;
     tn_event_impl *event, *start, *of_other;
     tc_invocation call;
     tc_placed placed;
@@ -52,6 +52,8 @@ static bool make_things(scene *n) {
             tc_must(k, TNP_ALLOC_HANDLE,
                     tc_alloc(s, TN_SPACE_PINNED, BYTES, &n->pinned, &n->pinned_host), "alloc")) &&
            tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, 0, &n->stream),
+                   "create of a stream") &&
+           tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, 0, &n->unused),
                    "create of a stream") &&
            tc_must(k, TNP_EVENT_CREATE,
                    s->ops->events->create(s->device, TN_EVENT_TIMING, &n->event),
@@ -108,6 +110,8 @@ static void finish(scene *n) {
         s->ops->events->destroy(n->start);
     if (n->stream)
         s->ops->streams->destroy(n->stream);
+    if (n->unused)
+        s->ops->streams->destroy(n->unused);
     if (n->of_other)
         s->ops->events->destroy(n->of_other);
     if (n->other.stream)
@@ -180,6 +184,8 @@ static void call_everything(scene *n) {
     LOST(n, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
     LOST(n, s->ops->streams->query(n->stream), "query of a stream");
     LOST(n, s->ops->streams->synchronize(n->stream), "synchronize of a stream");
+    LOST(n, s->ops->streams->query(n->unused), "query of a stream that was never used");
+    LOST(n, s->ops->streams->synchronize(n->unused), "synchronize of a stream that was never used");
     LOST(n, events->create(s->device, 0, &event), "create of an event");
     LOST(n, events->record(n->event, n->stream), "record of an event");
     LOST(n, events->wait(n->stream, n->start), "wait for an event");
@@ -452,12 +458,20 @@ static void lose_under(scene *n, sleeper *w) {
     n->s.ops->streams->synchronize(n->other.stream);
 }
 
-/* Whoever asks is told of the loss, and not that work is left. */
+/* Whoever asks is told of the loss, and not that work is left, each time. */
 static void ask_under(scene *n, sleeper *w) {
+    const tn_event_ops *events = n->s.ops->events;
+    double ns;
     if (!lose_it(n))
         return;
-    LOST(n, n->s.ops->streams->query(w->stream), "query of a stream that another device holds up");
-    LOST(n, n->s.ops->events->query(n->event), "query of an event that another device holds up");
+    for (int i = 0; i < 3; i++) {
+        LOST(n, n->s.ops->streams->query(w->stream),
+             "query of a stream that another device holds up");
+        LOST(n, events->query(n->event), "query of an event that another device holds up");
+        if (TN_HAS(events, tn_event_ops, elapsed) && events->elapsed)
+            LOST(n, events->elapsed(n->start, n->event, &ns),
+                 "elapsed to an event that another device holds up");
+    }
     n->s.ops->streams->synchronize(n->other.stream);
 }
 

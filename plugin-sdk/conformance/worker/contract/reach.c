@@ -12,7 +12,8 @@ typedef struct search {
     bool (*wanted)(const tn_kernel *kernel);
     tc_reached *reached; /* [n_kernels] */
     tc_drawn *drawn;     /* [n_kernels]; NULL where the first lines are looked for */
-    int *numbers;        /* [n_kernels]; of `reached`, where the longest line is looked for */
+    tc_listed *listed;   /* [n_kernels]; NULL unless lists are looked for */
+    int *numbers;        /* [n_kernels]; of `listed`, in the shapes at [0] */
     tc_arena arena;      /* of one line */
 } search;
 
@@ -29,22 +30,28 @@ static int commas(const char *from, char end) {
     return n;
 }
 
-/* Of a line: those in lists come first, such as [0,2,4] of dim=[0,2,4], and then those in shapes. */
-static int numbers_in(const char *line, const tc_record *record) {
-    enum { LISTS_FIRST = 256 };
-    int n = commas(line, '\0');
+/* Of a line: how many numbers its longest list has, such as [0,2,4] of dim=[0,2,4]. */
+static int list_length(const char *line, const tc_record *record) {
+    int most = 0;
     for (uint32_t a = 0; a < record->n_args; a++) {
         char word[64];
         snprintf(word, sizeof word, " %s=[", record->args[a].name);
         const char *list = record->args[a].kind == TC_ARG_INTS ? strstr(line, word) : NULL;
-        n += list ? LISTS_FIRST * (1 + commas(list, ']')) : 0;
+        int n = list ? 1 + commas(list, ']') : 0;
+        most = n > most ? n : most;
     }
-    return n;
+    return most <= TC_MAX_RANK ? most : TC_MAX_RANK;
+}
+
+/* Is there no such line of record i yet, or one with fewer numbers? */
+static bool is_new_list(const search *w, uint64_t i, const char *line, const tc_record *record) {
+    int n = list_length(line, record);
+    return n ? !w->listed[i].lines[n] : commas(line, '\0') > w->numbers[i];
 }
 
 static bool is_wanted(const search *w, uint64_t i) {
     const tn_kernel *kernel = w->k->subject->plugin->kernels[i];
-    if (w->drawn || w->numbers)
+    if (w->drawn || w->listed)
         return !w->wanted || w->wanted(kernel);
     return !w->reached[i].lines[TC_REACHING - 1] && (!w->wanted || w->wanted(kernel));
 }
@@ -61,7 +68,7 @@ static bool of_interest(const search *w, const char *line) {
     for (uint64_t i = 0; i < p->n_kernels; i++)
         if (is_wanted(w, i) && is_of(line, p->kernels[i])) {
             const tc_record *record = tc_record_find(p->kernels[i]->op);
-            if (!w->numbers || (record && numbers_in(line, record) > w->numbers[i]))
+            if (!w->listed || (record && is_new_list(w, i, line, record)))
                 return true;
         }
     return false;
@@ -98,13 +105,13 @@ static void note(search *w, uint64_t i, const char *line, const tc_invocation *c
         r->lines[r->lines[0] != NULL] = memcpy(kept, line, bytes);
 }
 
-static void note_longest(search *w, uint64_t i, const char *line, const tc_record *record) {
-    int numbers = numbers_in(line, record);
-    char *kept = numbers > w->numbers[i] ? tc_arena_array(&w->k->arena, strlen(line) + 1, 1) : NULL;
+static void note_list(search *w, uint64_t i, const char *line, const tc_record *record) {
+    char *kept =
+        is_new_list(w, i, line, record) ? tc_arena_array(&w->k->arena, strlen(line) + 1, 1) : NULL;
     if (!kept)
         return;
-    w->numbers[i] = numbers;
-    w->reached[i].lines[0] = strcpy(kept, line);
+    w->numbers[i] = commas(line, '\0');
+    w->listed[i].lines[list_length(line, record)] = strcpy(kept, line);
 }
 
 /* Reservoir sampling: the nth line takes the place of one with probability TC_DRAWN / n. */
@@ -129,8 +136,8 @@ static void look(tc_sink *sink, const char *line) {
         tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
-                if (w->numbers)
-                    note_longest(w, i, line, call.record);
+                if (w->listed)
+                    note_list(w, i, line, call.record);
                 else if (!w->drawn)
                     note(w, i, line, &call);
                 else if (call.in_place < 0)
@@ -158,13 +165,13 @@ tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kern
     return w.drawn;
 }
 
-tc_reached *tc_reach_longest(tc_contract *k, tc_set set) {
+tc_listed *tc_reach_lists(tc_contract *k, tc_set set) {
     search w = {.sink = {look}, .k = k};
-    w.reached = of_each_record(k, sizeof *w.reached);
-    w.numbers = w.reached ? of_each_record(k, sizeof *w.numbers) : NULL;
+    w.listed = of_each_record(k, sizeof *w.listed);
+    w.numbers = w.listed ? of_each_record(k, sizeof *w.numbers) : NULL;
     if (w.numbers)
         tc_class_kernel.list(set, &w.sink);
-    return w.numbers ? w.reached : NULL;
+    return w.numbers ? w.listed : NULL;
 }
 
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {

@@ -29,11 +29,16 @@ typedef struct tc_drawn {
 /* For each record; seeded by the case. */
 tc_drawn *tc_reach_draw(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
-/* For each record that line alone which has the most numbers in its shapes and lists. */
-tc_reached *tc_reach_longest(tc_contract *k, tc_set set);
+/* For each record a line whose longest list has n numbers, at [n]; at [0], of what takes no list, that with the most numbers in its
+ * shapes. NULL: none. */
+typedef struct tc_listed {
+    const char *lines[TC_MAX_RANK + 1];
+} tc_listed;
+tc_listed *tc_reach_lists(tc_contract *k, tc_set set);
 
-/* The cases record-queues, record-arguments, record-lists and capture-arguments. */
+/* The cases record-queues, record-arguments, record-lists, capture-arguments and capture-lists. */
 void tc_record_lists(tc_contract *k);
+void tc_capture_lists(tc_contract *k);
 void tc_record_queues(tc_contract *k);
 void tc_record_arguments(tc_contract *k);
 void tc_capture_arguments(tc_contract *k);

@@ -1,5 +1,5 @@
-/* contract/record-arguments, contract/record-lists and contract/capture-arguments: calls that wait in a queue, or in a graph, keep
- * their arguments, each its own.
+/* contract/record-arguments, record-lists, capture-arguments and capture-lists: calls that wait in a queue, or in a
+ * graph, keep their arguments, each its own.
  *
  * Scalars, sizes and strides travel to the device by way of something that a driver has only so much
  * of: rings of constants, slots for descriptors, parameters that are taken to be those of the call
@@ -290,14 +290,36 @@ void tc_record_arguments(tc_contract *k) {
     }
 }
 
-/* Long shapes and lists, which may have another place than short ones. */
-void tc_record_lists(tc_contract *k) {
+/* Lists of every length, and long shapes, which may have another place than short ones. */
+static void each_list(tc_contract *k, scene *n, const tn_ext_capture *ext) {
     const tn_plugin *p = k->subject->plugin;
+    tc_listed *listed = tc_reach_lists(k, TC_STANDARD);
+    for (uint64_t i = 0; listed && i < p->n_kernels; i++)
+        for (int length = 0; length <= TC_MAX_RANK && !tc_failed(k); length++) {
+            const char *line = listed[i].lines[length];
+            bool seen = !line;
+            for (uint64_t j = 0; j < i && !seen; j++)
+                seen = strcmp(p->kernels[i]->op, p->kernels[j]->op) == 0 && listed[j].lines[length];
+            if (seen)
+                continue;
+            if (ext)
+                launch_some(n, ext, line, false);
+            else
+                queue_all(n, line, false, 2 * STREAMS, false);
+        }
+}
+
+void tc_record_lists(tc_contract *k) {
     scene n;
-    tc_reached *longest = set_up(k, &n) ? tc_reach_longest(k, TC_STANDARD) : NULL;
-    for (uint64_t i = 0; longest && i < p->n_kernels && !tc_failed(k); i++)
-        if (is_first(p, longest, i))
-            queue_all(&n, longest[i].lines[0], false, 2 * STREAMS, false);
+    if (set_up(k, &n))
+        each_list(k, &n, NULL);
+}
+
+void tc_capture_lists(tc_contract *k) {
+    scene n;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    if (ext && set_up(k, &n))
+        each_list(k, &n, ext);
 }
 
 void tc_capture_arguments(tc_contract *k) {

@@ -4,6 +4,7 @@
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 #include "plugin-sdk/conformance/worker/suite.h"
 
+#include <pthread.h>
 #include <tenon/ext/threads.h>
 
 #include <stdio.h>
@@ -195,44 +196,77 @@ static void supports(tc_contract *k) {
 typedef struct chooser {
     tc_sink sink;
     tc_contract *k;
-    const tn_ext_threads *threads;
+    const tn_ext_threads *threads; /* NULL: there is no such number to set */
     tc_arena arena;
+    uint64_t n; /* lines so far */
 } chooser;
 
-/* The record that takes a call on so many host threads. */
-static const tn_kernel *chosen(const chooser *w, const tc_invocation *call, uint32_t n) {
-    const tn_kernel *kernel = NULL;
-    w->threads->set_num_threads(w->k->subject->self, n);
-    return tc_find_kernel(w->k->subject, call, NULL, &kernel) == TC_CLAIMED ? kernel : NULL;
+typedef struct question {
+    const tc_subject *s;
+    const tc_invocation *call;
+    const tn_kernel *answer; /* NULL: no record takes it */
+} question;
+
+static void *answer(void *context) {
+    question *q = context;
+    if (tc_find_kernel(q->s, q->call, NULL, &q->answer) != TC_CLAIMED)
+        q->answer = NULL;
+    return NULL;
 }
 
-static void choose_twice(tc_sink *sink, const char *line) {
+static const tn_kernel *chosen(const chooser *w, const tc_invocation *call) {
+    question q = {w->k->subject, call, NULL};
+    answer(&q);
+    return q.answer;
+}
+
+static const tn_kernel *chosen_elsewhere(const chooser *w, const tc_invocation *call) {
+    question q = {w->k->subject, call, NULL};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, answer, &q) != 0)
+        return chosen(w, call);
+    pthread_join(thread, NULL);
+    return q.answer;
+}
+
+/* By one host thread and by several, and now and then by another caller. */
+static void choose_again(tc_sink *sink, const char *line) {
+    static const uint32_t counts[] = {2, 3, 4, 8, 16, 64, 5};
+    enum { N_COUNTS = sizeof counts / sizeof *counts, ELSEWHERE = 32 };
     chooser *w = (chooser *)sink;
     char why[TC_MESSAGE];
     tc_case c;
     tc_invocation call;
+    uint64_t n = w->n++;
     if (!tc_failed(w->k) && tc_case_parse(line, &c, why) &&
-        tc_invocation_parse(&c, &w->arena, &call, why) &&
-        chosen(w, &call, 1) != chosen(w, &call, 3))
-        TC_BROKEN(w->k, TNP_SUPPORTS_ANSWER,
-                  "supports answers otherwise for 1 host thread than for 3, which set_num_threads "
-                  "sets: `%.400s`",
-                  line);
+        tc_invocation_parse(&c, &w->arena, &call, why)) {
+        const tn_kernel *first;
+        if (w->threads)
+            w->threads->set_num_threads(w->k->subject->self, 1);
+        first = chosen(w, &call);
+        if (n % ELSEWHERE == 0 && chosen_elsewhere(w, &call) != first)
+            TC_BROKEN(w->k, TNP_SUPPORTS_ANSWER,
+                      "supports answers another thread otherwise: `%.400s`", line);
+        if (w->threads)
+            w->threads->set_num_threads(w->k->subject->self, counts[n % N_COUNTS]);
+        if (w->threads && chosen(w, &call) != first)
+            TC_BROKEN(w->k, TNP_SUPPORTS_ANSWER,
+                      "supports answers otherwise for 1 host thread than for %u, which "
+                      "set_num_threads sets: `%.400s`",
+                      counts[n % N_COUNTS], line);
+    }
     tc_arena_finish(&w->arena);
 }
 
-/* What a device runs does not hang on how many threads it has at the moment. */
+/* What a device runs hangs neither on how many threads it has at the moment nor on who asks. */
 static void supports_threads(tc_contract *k) {
     const tc_subject *s = k->subject;
-    chooser w = {.sink = {choose_twice}, .k = k};
-    w.threads = tc_subject_extension(s, TN_EXT_THREADS);
-    if (!w.threads) {
-        TC_NOT_OFFERED(k, "no tenon.threads/1");
-        return;
-    }
-    uint32_t before = w.threads->get_num_threads(s->self);
+    chooser w = {
+        .sink = {choose_again}, .k = k, .threads = tc_subject_extension(s, TN_EXT_THREADS)};
+    uint32_t before = w.threads ? w.threads->get_num_threads(s->self) : 0;
     tc_class_kernel.list(TC_STANDARD, &w.sink);
-    w.threads->set_num_threads(s->self, before);
+    if (w.threads)
+        w.threads->set_num_threads(s->self, before);
 }
 
 /* The sum at the first case and at each later one in the same worker. */
@@ -262,6 +296,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-arguments", "", TC_STANDARD, tc_record_arguments},
     {"record-lists", "", TC_STANDARD, tc_record_lists},
     {"capture-arguments", "", TC_STANDARD, tc_capture_arguments},
+    {"capture-lists", "", TC_STANDARD, tc_capture_lists},
     {"record-tables", "when=again", TC_SMOKE, unchanged},
     {0},
 };

@@ -256,19 +256,20 @@ static void within(tc_contract *k) {
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
 }
 
-/* In pieces of at most `most` bytes behind work: the caller's buffer is another's at once, and staging memory only when it was read. */
+/* Behind work, in pieces of `least` to `most` bytes: the caller's buffer is another's at once, and staging memory only when it
+ * was read. */
 static bool write_in_pieces(tc_contract *k, tc_work *work, tc_buffer *a, uint64_t from, uint64_t to,
-                            uint64_t most) {
-    enum { LARGEST = 32 << 10 };
+                            uint64_t least, uint64_t most) {
+    enum { LARGEST = 64 << 10 };
     tc_subject *s = k->subject;
     unsigned char piece[LARGEST];
-    if (s->stream && !tc_work_hold(k, work, s->stream, 0.05))
+    if (s->stream && !tc_work_hold(k, work, s->stream, 0.03 + 3e-8 * (double)(to - from)))
         return false;
-    for (uint64_t at = from, bytes; at < to && !tc_failed(k); at += bytes) {
-        bytes = 1 + tc_below(&k->random, at % 3 ? most : most / 16);
+    for (uint64_t at = from, n = 0, bytes; at < to && !tc_failed(k); at += bytes, n++) {
+        bytes = least + tc_below(&k->random, most - least + 1);
         bytes = bytes < to - at ? bytes : to - at;
         for (uint64_t i = 0; i < bytes; i++)
-            piece[i] = a->model[at + i] = (unsigned char)(at * 31 + i * 7);
+            piece[i] = a->model[at + i] = (unsigned char)(n * 97 + at * 31 + i * 7);
         tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
                 s->memory->copy_from_host(s->device, s->stream, a->memory, at, piece, 0, bytes),
                 "write of one of many pieces");
@@ -277,21 +278,33 @@ static bool write_in_pieces(tc_contract *k, tc_work *work, tc_buffer *a, uint64_
     return !tc_failed(k);
 }
 
-/* Far more than a driver has room to stage, whether it counts bytes or pieces: small ones may have a place of their own. */
+/* More than a driver has room to stage, whether it counts bytes or pieces: each size may have a place of its own. */
 static void staged(tc_contract *k) {
+    enum { ALL = 16 << 20 };
     static const struct {
-        uint64_t to, most;
-    } phases[] = {{16 << 10, 64}, {272 << 10, 1 << 10}, {6 << 20, 32 << 10}};
+        uint64_t pieces, least, most;
+    } phases[] = {{400, 1, 1},
+                  {400, 4, 4},
+                  {400, 8, 8},
+                  {400, 16, 16},
+                  {400, 64, 64},
+                  {400, 1, 64},
+                  {300, 256, 256},
+                  {300, 1, 1 << 10},
+                  {150, 4 << 10, 4 << 10},
+                  {300, 1, 32 << 10},
+                  {100, 64 << 10, 64 << 10}};
     tc_buffer a;
     tc_work work;
     uint64_t at = 0;
     if (!tc_work_create(k, k->subject, &work) ||
-        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, 6 << 20, &a))
+        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, ALL, &a))
         return;
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
-        if (!write_in_pieces(k, &work, &a, at, phases[i].to, phases[i].most))
+        uint64_t bytes = phases[i].pieces * (phases[i].least + phases[i].most) / 2;
+        if (!write_in_pieces(k, &work, &a, at, at + bytes, phases[i].least, phases[i].most))
             return;
-        at = phases[i].to;
+        at += bytes;
     }
     tc_buffer_check(k, &a, k->subject->stream, TNP_WRITE_CONSUMES_SOURCE,
                     "memory written in many pieces behind work");

@@ -21,7 +21,7 @@ void tc_check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra,
                    const tc_invocation *b, const tc_result *rb, uint32_t k,
                    tn_requirement requirement, const char *difference, tc_verdict *out);
 
-/* On one and on three host threads. */
+/* On one and on several host threads. */
 void tc_same_host_threads(tc_comparison *m);
 
 /* Calls that differ in one thing each, in turns. */

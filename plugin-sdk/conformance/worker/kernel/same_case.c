@@ -7,7 +7,7 @@
  *     threads        four threads with some calls each, at once on one stream
  *     streams        some calls on each of three streams, where there are streams
  *     turns          the call, and others that differ from it in one thing, in turns
- *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
+ *     host-threads   on one and on several host threads, where the plugin has tenon.threads/1
  */
 #include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/caller.h"
