@@ -4,6 +4,7 @@
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
+#include "plugin-sdk/conformance/worker/subject/fence.h"
 #include "plugin-sdk/conformance/worker/suite.h"
 
 #include <stdio.h>
@@ -134,7 +135,7 @@ static void run_contract(const tc_case *c, const tc_options *options, tc_verdict
 /* ---- what cases leave behind ------------------------------------------------------------- */
 
 /* One case of contract/ in a life of its own, after which nothing of the host's may be left: what it
- * refuses, and what there is nothing to do for, included. True: more threads run than `before`. */
+ * refuses, and what there is nothing to do for, included. The host's memory is fenced meanwhile. True: more threads run than `before`. */
 static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_census *before) {
     char line[TC_MAX_LINE], when[TC_MAX_LINE + 32], why[TC_MESSAGE];
     tc_case c;
@@ -142,9 +143,13 @@ static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_c
     tc_verdict v = {.status = TC_PASS};
     snprintf(line, sizeof line, "contract/%s%s%s", row->name, *row->params ? " " : "", row->params);
     snprintf(when, sizeof when, "after a life with `%.900s`", line);
-    if (!tc_case_parse(line, &c, why) ||
-        !tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, when))
+    if (!tc_case_parse(line, &c, why))
         return false;
+    tc_fence_set(true);
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, when)) {
+        tc_fence_set(false);
+        return false;
+    }
     bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
     tc_contract inner = {
         .c = &c, .options = k->options, .subject = &s, .out = &v, .random = {c.seed}};
@@ -153,6 +158,7 @@ static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_c
     tc_subject_close(&s);
     if (v.status == TC_FAIL || v.status == TC_ERROR)
         tc_verdict_set(k->out, v.status, v.requirement, "`%.300s`: %s", line, v.message);
+    tc_fence_set(false);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
     int64_t had = before->threads;
     *before = tc_census_take(had);

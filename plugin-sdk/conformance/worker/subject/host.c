@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/subject/host.h"
 
 #include "plugin-sdk/conformance/worker/poison.h"
+#include "plugin-sdk/conformance/worker/subject/fence.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -55,8 +56,8 @@ static void check_host(const char *what, const tn_host *host) {
 /* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
 
 typedef struct head {
-    uint64_t magic, bytes, alignment;
-    void *start;
+    uint64_t magic, bytes, room;
+    char *start; /* of room bytes */
     const tn_host *host;
     uint64_t reserved; /* the head's size is a multiple of 16 */
 } head;
@@ -103,13 +104,15 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     uint64_t room;
     if (__builtin_add_overflow(bytes, 2 * alignment + sizeof(head) + sizeof TAIL, &room))
         return NULL;
-    char *start = malloc(room);
+    char *start = tc_fence_alloc(room);
+    if (!start)
+        start = malloc(room);
     if (!start)
         return NULL;
     memset(start, 0xd5, room); /* nobody may count on zeros */
-    uint64_t at = ((uint64_t)start + sizeof(head) + alignment - 1) & ~(alignment - 1);
-    void *p = start + (at - (uint64_t)start);
-    *head_of(p) = (head){LIVE, bytes, alignment, start, host, 0};
+    char *last = start + room - sizeof TAIL - bytes;
+    void *p = last - (uint64_t)last % alignment;
+    *head_of(p) = (head){LIVE, bytes, room, start, host, 0};
     memcpy((char *)p + bytes, &TAIL, sizeof TAIL);
     atomic_fetch_add(&blocks, 1);
     atomic_fetch_add(&bytes_out, (int64_t)bytes);
@@ -121,11 +124,12 @@ static void host_dealloc(const tn_host *host, void *p) {
     if (!p)
         return;
     let_others_run();
+    bool again = tc_fence_was_freed(p);
     head *h = head_of(p);
-    if (h->magic != LIVE) {
+    if (again || h->magic != LIVE) {
         tc_host_blame(TNP_HOST_ALLOC_RETURNED, "host->dealloc(%p): %s", p,
-                      h->magic == FREED ? "this block was given back before"
-                                        : "host->alloc never returned it");
+                      again || h->magic == FREED ? "this block was given back before"
+                                                 : "host->alloc never returned it");
         return;
     }
     if (h->host != host)
@@ -138,7 +142,11 @@ static void host_dealloc(const tn_host *host, void *p) {
     h->magic = FREED;
     atomic_fetch_sub(&blocks, 1);
     atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
-    void *start = h->start;
+    char *start = h->start;
+    if (tc_fence_has(p)) {
+        tc_fence_free(p, start, start + h->room);
+        return;
+    }
     memset(p, TC_POISON_FREED, h->bytes);
     free(start);
 }
