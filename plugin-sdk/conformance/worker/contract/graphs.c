@@ -112,6 +112,30 @@ static void many(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* Every number of equal commands that a driver may take together, each with a range of its own. */
+static void counts(tc_contract *k) {
+    enum { MOST = 34, STEP = 331, SPAN = 160 };
+    bool copies = strcmp(tc_contract_word(k, "of"), "copy") == 0;
+    tc_scene n;
+    bool ok = tc_scene_set_up(k, &n);
+    for (int count = 1; ok && count <= MOST; count++) {
+        ok = tc_buffer_fill(k, &n.a, n.stream, count) &&
+             tc_buffer_fill(k, &n.b, n.stream, 0x80 + count) && tc_scene_begin(&n);
+        for (int i = 0; ok && i < count; i++) {
+            ok = copies ? tc_scene_copy(&n, &n.a, (uint64_t)i * STEP, &n.b, SPAN)
+                        : tc_scene_fill(&n, &n.a, (uint64_t)i * STEP, SPAN, 0x40 + i);
+            memset(n.a.model + i * STEP, copies ? 0x80 + count : 0x40 + i, SPAN);
+        }
+        ok = ok && tc_scene_end(&n, &n.graph) && tc_scene_launch(&n, n.graph, n.stream) &&
+             tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_REPLAYS,
+                            "what a launch of so many equal commands wrote");
+        if (n.graph)
+            n.ext->destroy(n.graph);
+        n.graph = NULL;
+    }
+    tc_scene_finish(&n);
+}
+
 /* Of sizes at which a driver goes another way: each launch does all of it again. */
 static void sizes(tc_contract *k) {
     static const uint64_t all[] = {4099, 65541, (1 << 20) + 4, (3 << 20) + 1, (9 << 20) + 7};
@@ -444,6 +468,8 @@ const tc_contract_row tc_graph_rows[] = {
     {"capture-nothing", "", TC_SMOKE, nothing},
     {"capture-replay", "", TC_SMOKE, replay},
     {"capture-many", "", TC_SMOKE, many},
+    {"capture-counts", "of=fill", TC_STANDARD, counts},
+    {"capture-counts", "of=copy", TC_STANDARD, counts},
     {"capture-streams", "", TC_SMOKE, streams},
     {"capture-kernels", "", TC_SMOKE, kernels},
     {"capture-sizes", "", TC_STANDARD, sizes},

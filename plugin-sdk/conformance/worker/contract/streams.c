@@ -220,9 +220,30 @@ static void destroy_finishes_pinned(tc_contract *k) {
     }
 }
 
+/* Destroyed at once, again and again: when it was made, when a query has said that it is done, and when it has work. */
+static void brief(tc_contract *k) {
+    int64_t times = tc_contract_int(k, "times");
+    tc_subject *s = k->subject;
+    tc_buffer b;
+    tn_stream_impl *stream;
+    if (!tc_has_streams(k) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, 256, &b))
+        return;
+    for (int i = 0; i < times && !tc_failed(k) && tc_stream_create(k, s, 0, &stream); i++) {
+        if (i % 3 != 0)
+            tc_buffer_fill(k, &b, stream, i & 0xff);
+        if (i % 3 == 1)
+            ask_until_done(k, stream);
+        tc_stream_destroy(k, stream);
+    }
+    tc_buffer_check(k, &b, s->stream, TNP_STREAM_DESTROY_FINISHES,
+                    "what the last of many brief streams wrote");
+}
+
 const tc_contract_row tc_stream_rows[] = {
     {"stream-destroy-finishes", "first=nothing", TC_SMOKE, destroy_finishes},
     {"stream-destroy-finishes", "first=query", TC_SMOKE, destroy_finishes},
+    {"stream-brief", "times=3000", TC_STANDARD, brief},
+    {"stream-brief", "times=100000", TC_EXHAUSTIVE, brief},
     {"stream-destroy-finishes-pinned", "", TC_SMOKE, destroy_finishes_pinned},
     {"stream-priority", "", TC_SMOKE, priority},
     {"stream-priority-order", "", TC_SMOKE, priority_order},

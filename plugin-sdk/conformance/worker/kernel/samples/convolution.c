@@ -204,6 +204,24 @@ static void list_groups(const tc_sampler *m) {
     }
 }
 
+/* Channels round the numbers that are taken at once, in rows as long, shorter and longer, with every stride. */
+static void list_blocks(const tc_sampler *m) {
+    static const int64_t counts[] = {15, 17, 33, 20};
+    for (int at = 0; at < 12; at++) {
+        struct geometry g = {1,
+                             counts[at % 4],
+                             5,
+                             3 + at * 5 % 16,
+                             counts[(at / 4 + at) % 4],
+                             {3, 2 + at % 2},
+                             {1 + at % 2, 1 + at % 3},
+                             {at / 2 % 2, 1},
+                             {1, 1},
+                             1};
+        tc_emit(m, call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE));
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
@@ -220,8 +238,10 @@ static void list(const tc_sampler *m) {
     static const struct geometry split = {5, 8, 20, 21, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, true, NULL, TC_LAYOUT_DENSE));
-    if (m->set != TC_SMOKE)
+    if (m->set != TC_SMOKE) {
         list_groups(m);
+        list_blocks(m);
+    }
     tc_line special = call_line(m, &unpadded, true, NULL, TC_LAYOUT_DENSE);
     tc_line_add(&special, "data=special");
     if (m->set != TC_SMOKE)
