@@ -255,10 +255,11 @@ void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user
     ((category) == 'f'   ? "float" \
      : (category) == 'i' ? "int" \
      : (category) == 'u' ? "unsigned" \
+     : (category) == 'c' ? "complex" \
                          : "bool")
 #define X(NAME, value, text, size, category) \
     {sizeof(tn_dtype_info), text, KIND(category), value, size},
-    static const tn_dtype_info table[] = {TN_DTYPE_MAP(X)};
+    static const tn_dtype_info table[] = {TN_DTYPE_MAP(X) TN_STORAGE_DTYPE_MAP(X)};
 #undef X
 #undef KIND
     for (size_t i = 0; has_listener(fn, "tn_dtype_list") && i < sizeof table / sizeof *table; i++)

@@ -380,14 +380,14 @@ static bool parse_bool(parser *p, tn_cell *out) {
 }
 
 static bool parse_dtype(parser *p, tn_cell *out) {
-    static const char *const names[TN_DTYPE_COUNT] = {
+    static const char *const names[TN_DTYPE_END] = {
 #define NAME(NAME_, value, name, bytes, category) [value] = name,
-        TN_DTYPE_MAP(NAME)
+        TN_DTYPE_MAP(NAME) TN_STORAGE_DTYPE_MAP(NAME)
 #undef NAME
     };
     span word = peek_word(p);
-    for (int i = 0; i < TN_DTYPE_COUNT; i++) {
-        if (span_is(word, names[i])) {
+    for (int i = 0; i < TN_DTYPE_END; i++) {
+        if (names[i] && span_is(word, names[i])) {
             *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = i};
             take(p, word.n);
             return true;

@@ -58,6 +58,11 @@ static bool fits(const tni_arg *arg, uint32_t tag) {
     return false;
 }
 
+static bool is_dtype(int64_t number) {
+    return number >= 0 && (number < TN_DTYPE_COUNT ||
+                           (number < TN_DTYPE_END && (TN_DTYPES_STORAGE >> number & 1)));
+}
+
 /* What is wrong with the value of a cell whose tag fits, or NULL. */
 static const char *bad_value(const tni_arg *arg, const tn_cell *cell) {
     switch (cell->tag) {
@@ -77,7 +82,7 @@ static const char *bad_value(const tni_arg *arg, const tn_cell *cell) {
     case TN_CELL_STRING:
         return cell->v.string ? NULL : "the string is NULL";
     case TN_CELL_I64:
-        if (arg->type == TNI_TYPE_DTYPE && (cell->v.i64 < 0 || cell->v.i64 >= TN_DTYPE_COUNT))
+        if (arg->type == TNI_TYPE_DTYPE && !is_dtype(cell->v.i64))
             return "no such ScalarType";
         /* 64 device types: the upper half is a backend id plus one. */
         if (arg->type == TNI_TYPE_DEVICE && (cell->v.i64 < 0 || cell->v.i64 >> 32 > 64))

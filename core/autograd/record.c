@@ -56,6 +56,16 @@ static tn_status check_written(const tn_op *op, const tn_cell *args, uint32_t ma
     return status;
 }
 
+/* The gradient of an argument would end in a complex result, and nobody be told. */
+static tn_status check_real(const tni_op_info *info, const tn_tensor *result) {
+    if (!result || !tni_is_complex(result->view.dtype))
+        return TN_OK;
+    return tni_fail(TN_ERR_DTYPE,
+                    "%s: a tensor that requires a gradient becomes %s, and complex tensors have"
+                    " none; take tn_detach of it",
+                    info->call, tn_dtype_name(result->view.dtype));
+}
+
 /* A call of which nobody wants a gradient may still write a part of a tensor that has one, through a
  * view that autograd does not follow. */
 static tn_status pass_by(const tn_op *op, tn_keyset below, const tn_cell *args, tn_cell *rets) {
@@ -376,6 +386,8 @@ static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset bel
     tn_tensor *originals[TNI_MAX_SAVED] = {NULL};
     c->originals = originals;
     tn_status status = check_written(c->op, c->args, c->info->written);
+    if (status == TN_OK)
+        status = check_real(c->info, tni_arg_tensor(&c->args[0]));
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
         if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted))
             continue;
@@ -409,8 +421,12 @@ static tn_status record_fresh(call *c, tn_keyset below, tn_cell *rets) {
         return status;
     const tni_derivative *d = c->d;
     tn_tensor *only = c->info->n_outs == 1 ? tni_arg_tensor(&rets[0]) : NULL;
-    if (only && !tni_is_float(only->view.dtype))
-        return TN_OK;
+    if (only && !tni_is_float(only->view.dtype)) {
+        status = check_real(c->info, only);
+        if (status != TN_OK)
+            drop_rets(c->op, rets);
+        return status;
+    }
     tni_node *node = make_node(c, only ? 1 : count_results(c->op, rets), rets);
     status = node ? save_outputs(c, node, rets) : tni_failed();
     if (TNI_LIKELY(status == TN_OK && only)) {

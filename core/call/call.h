@@ -35,6 +35,8 @@ typedef struct tni_build {
 
     bool has_empty_value; /* an input without elements: fill the outputs with this */
     tn_scalar empty_value;
+    bool fills; /* no kernel is needed: the outputs, which may be of a storage dtype, become
+                   `empty_value` */
     bool has_copy_value; /* no kernel is needed: the output is a copy of this tensor */
     tn_tensor *copy_value;
     bool decomposes; /* the kernel lacks an argument that was given, or elements */

@@ -3,11 +3,12 @@
  * Within a device the `copy` kernel does any strides and dtypes; plain runs of bytes use the memory
  * copy. Between devices of one plugin copy_peer is asked first; everything else is staged through
  * the host. A device without a `copy` kernel for a pair of dtypes is served element by element on
- * the host. */
+ * the host (host_copy.c). Storage dtypes, which kernels do not know, are copied in parts that they
+ * do. */
 #include "base/alloc.h"
 #include "core/call/call.h"
 #include "core/call/cells.h"
-#include "core/call/counters.h"
+#include "core/call/host_copy.h"
 #include "core/call/operands.h"
 #include "core/graph/graph.h"
 
@@ -26,110 +27,6 @@ static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
         device->memory->copy(device->handle, stream->handle, dst->view.memory, dst->view.offset,
                              src->view.memory, src->view.offset, bytes_of(dst));
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");
-}
-
-/* ---- the host does it -------------------------------------------------------------------- */
-
-static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
-    bool is_float = v.tag == TN_CELL_F64;
-    int64_t n = tni_scalar_i64(v);
-    double f = tni_scalar_f64(v);
-    switch (dtype) {
-    case TN_F32:
-        ((float *)data)[i] = (float)f;
-        break;
-    case TN_F64:
-        ((double *)data)[i] = f;
-        break;
-    case TN_F16:
-        ((uint16_t *)data)[i] = tni_f32_to_f16((float)f);
-        break;
-    case TN_BF16:
-        ((uint16_t *)data)[i] = tni_f32_to_bf16((float)f);
-        break;
-    case TN_I8:
-    case TN_U8:
-        ((uint8_t *)data)[i] = (uint8_t)n;
-        break;
-    case TN_I16:
-        ((uint16_t *)data)[i] = (uint16_t)n;
-        break;
-    case TN_I32:
-        ((uint32_t *)data)[i] = (uint32_t)n;
-        break;
-    case TN_I64:
-        ((int64_t *)data)[i] = n;
-        break;
-    case TN_BOOL:
-        ((uint8_t *)data)[i] = is_float ? f != 0 : v.v.i64 != 0;
-        break;
-    default:
-        break;
-    }
-}
-
-/* Reads the bytes a view spans into fresh host memory; *out_first is its first element's address.
- */
-static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes) {
-    uint64_t end;
-    if (tni_capture_check(tni_stream_current(t->device), "a copy through the host",
-                          "the device has no kernel copy for it; make the tensor contiguous, or of "
-                          "the other dtype, before the capture") != TN_OK)
-        return NULL;
-    tni_view_extent(&t->view, out_begin, &end);
-    *out_bytes = end - *out_begin;
-    void *host = tni_alloc(*out_bytes);
-    if (!host)
-        return tni_fail_memory_null("a staging copy on the host");
-    tn_stream *stream = tni_stream_current(t->device);
-    tn_status status = t->device->memory->copy_to_host(t->device->handle, stream->handle, host, 0,
-                                                       t->view.memory, *out_begin, *out_bytes);
-    if (status != TN_OK) {
-        tni_device_fail(t->device, status, "reading for a copy through the host");
-        tni_free(host);
-        return NULL;
-    }
-    return host;
-}
-
-static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
-    tni_operands o;
-    tni_operands_init(&o, dst->view.rank, dst->sizes);
-    tni_operands_add(&o, dst);
-    tni_operands_add(&o, src);
-    tni_operands_coalesce(&o);
-    uint64_t begin[2], bytes[2];
-    void *host[2] = {read_extent(dst, &begin[0], &bytes[0]), NULL};
-    host[1] = host[0] ? read_extent(src, &begin[1], &bytes[1]) : NULL;
-    tn_status status = host[1] ? TN_OK : tni_failed();
-    if (status == TN_OK) {
-        int64_t index[TN_MAX_RANK] = {0};
-        const int64_t size[2] = {tni_dtype_size(dst->view.dtype), tni_dtype_size(src->view.dtype)};
-        int64_t at[2] = {(int64_t)(dst->view.offset - begin[0]) / size[0],
-                         (int64_t)(src->view.offset - begin[1]) / size[1]};
-        for (int64_t n = o.views[0].numel; n > 0; n--) {
-            store_element(host[0], dst->view.dtype, at[0],
-                          tni_element(host[1], src->view.dtype, at[1]));
-            for (int32_t d = o.rank - 1; d >= 0; d--) {
-                at[0] += o.strides[0][d];
-                at[1] += o.strides[1][d];
-                if (++index[d] < o.sizes[d])
-                    break;
-                at[0] -= o.strides[0][d] * o.sizes[d];
-                at[1] -= o.strides[1][d] * o.sizes[d];
-                index[d] = 0;
-            }
-        }
-        tn_stream *stream = tni_stream_current(dst->device);
-        status = dst->device->memory->copy_from_host(
-            dst->device->handle, stream->handle, dst->view.memory, begin[0], host[0], 0, bytes[0]);
-        if (status != TN_OK)
-            tni_device_fail(dst->device, status, "writing a copy through the host");
-        tni_count_fallback("copy", "copy", dst->device, src->view.dtype, dst->view.dtype);
-    }
-    tni_free(host[0]);
-    tni_free(host[1]);
-    return status;
 }
 
 /* ---- within a device --------------------------------------------------------------------- */
@@ -174,6 +71,62 @@ static tn_status by_kernel(tni_operands *o, tni_device *device) {
     return TNI_NOT_SUPPORTED;
 }
 
+static tn_status local_copy(tn_tensor *dst, tn_tensor *src);
+
+static tn_status copy_part(tn_tensor *dst, tn_dtype to, tn_tensor *src, tn_dtype from,
+                           int32_t part) {
+    tn_tensor *into = tni_tensor_part(dst, to, part), *of = tni_tensor_part(src, from, part);
+    tn_status status = into && of ? local_copy(into, of) : tni_failed();
+    tni_drop(into);
+    tni_drop(of);
+    return status;
+}
+
+static tn_status zero_part(tn_tensor *dst, tn_dtype to, int32_t part) {
+    tn_tensor *into = tni_tensor_part(dst, to, part);
+    tn_status status = into ? tni_fill_data(into, tn_float(0)) : tni_failed();
+    tni_drop(into);
+    return status;
+}
+
+/* What a kernel may take for `dtype` where integers are cut to it, or it to fewer bits. */
+static tn_dtype as_integer(tn_dtype dtype) {
+    return tni_is_storage_dtype(dtype) ? tni_carrier_of(dtype).dtype : dtype;
+}
+
+/* Of an unsigned dtype and one that is not complex: is the result of its low bits alone, or whether
+ * any is set? A wider one and floats need the value. */
+static bool is_of_bits(tn_dtype to, tn_dtype from) {
+    if (tni_is_float(to) || tni_is_float(from))
+        return false;
+    return !tni_is_storage_dtype(from) || to == TN_BOOL ||
+           tni_dtype_size(to) <= tni_dtype_size(from);
+}
+
+/* Where one of the dtypes is a storage dtype: as carriers, or as the halves of complex numbers. */
+static tn_status copy_in_parts(tn_tensor *dst, tn_tensor *src) {
+    tn_dtype to = dst->view.dtype, from = src->view.dtype;
+    tn_status status = TN_OK;
+    if (to == from) {
+        tni_carrier carrier = tni_carrier_of(to);
+        for (int32_t i = 0; i < carrier.n && status == TN_OK; i++)
+            status = copy_part(dst, carrier.dtype, src, carrier.dtype, i);
+        return status;
+    }
+    bool complex_to = tni_is_complex(to), complex_from = tni_is_complex(from);
+    if (complex_to || (complex_from && to != TN_BOOL)) {
+        tn_dtype real_to = complex_to ? tni_real_dtype(to) : to;
+        status = copy_part(dst, real_to, src, complex_from ? tni_real_dtype(from) : from, 0);
+        if (status == TN_OK && complex_to)
+            status = complex_from ? copy_part(dst, real_to, src, tni_real_dtype(from), 1)
+                                  : zero_part(dst, real_to, 1);
+        return status;
+    }
+    return is_of_bits(to, from) && !complex_from
+               ? copy_part(dst, as_integer(to), src, as_integer(from), 0)
+               : tni_host_copy(dst, src);
+}
+
 static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
     tn_status status;
     if (overlap(dst, src)) {
@@ -195,8 +148,10 @@ static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
         return TN_OK;
     if (same && tni_operand_is_flat(&o, 0) && tni_operand_is_flat(&o, 1))
         return plain_copy(dst, src);
+    if (tni_is_storage_dtype(dst->view.dtype) || tni_is_storage_dtype(src->view.dtype))
+        return copy_in_parts(dst, src);
     status = by_kernel(&o, dst->device);
-    return status == TNI_NOT_SUPPORTED ? host_copy(dst, src) : status;
+    return status == TNI_NOT_SUPPORTED ? tni_host_copy(dst, src) : status;
 }
 
 /* ---- between devices --------------------------------------------------------------------- */
@@ -312,6 +267,20 @@ static tn_status call_fill(void *user) {
     return tni_invoke(c->call.device, c->call.kernel, "tn_fill_", &c->value, 1, outs, 1);
 }
 
+/* Each part with the integer that has the bits of `value` there. */
+static tn_status fill_in_parts(tn_tensor *dst, tn_scalar value) {
+    tni_carrier carrier = tni_carrier_of(dst->view.dtype);
+    tn_status status = TN_OK;
+    int64_t bits[2] = {0, 0};
+    tni_store_scalar(bits, dst->view.dtype, value);
+    for (int32_t i = 0; i < carrier.n && status == TN_OK; i++) {
+        tn_tensor *part = tni_tensor_part(dst, carrier.dtype, i);
+        status = part ? tni_fill_data(part, tni_element(bits, carrier.dtype, i)) : tni_failed();
+        tni_drop(part);
+    }
+    return status;
+}
+
 tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;
@@ -329,6 +298,8 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
                                  dst->view.memory, dst->view.offset, 0, bytes_of(dst));
         return status == TN_OK ? TN_OK : tni_device_fail(device, status, "fill");
     }
+    if (tni_is_storage_dtype(dtype))
+        return fill_in_parts(dst, value);
     fill_call call = {{dst->device, NULL, &o},
                       tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(value))
                                           : tni_cell_i64(tni_scalar_i64(value))};
@@ -351,7 +322,7 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     if (!one)
         return tni_failed();
     int64_t bits[2] = {0, 0};
-    store_element(bits, dtype, 0, value);
+    tni_store_scalar(bits, dtype, value);
     tn_status status = tni_tensor_write(one, bits, (uint64_t)tni_dtype_size(dtype));
     if (status == TN_OK)
         status = local_copy(dst, one);

@@ -41,7 +41,8 @@ static tn_status find_types(tni_build *b) {
             if (b->info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(b->types[v]))
                 b->types[v] = TN_F32;
         }
-        if (b->types[v] == TN_DTYPE_NONE || !(kt->dtypes[v] & TN_DTYPE_BIT(b->types[v])))
+        if (b->types[v] == TN_DTYPE_NONE ||
+            !(b->fills || (kt->dtypes[v] & TN_DTYPE_BIT(b->types[v]))))
             return tni_build_fail(b, TN_ERR_DTYPE, "not defined for %s; cast with tn_to_dtype",
                                   b->types[v] == TN_DTYPE_NONE ? "no dtype"
                                                                : tn_dtype_name(b->types[v]));
@@ -189,7 +190,8 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
     for (uint32_t i = 0; i < b->info->n_outs; i++)
         empty_out &= is_empty(&b->outs[i]);
     bool decomposes = empty_in && b->decomposes && !b->has_empty_value;
-    if ((!empty_in || decomposes) && !empty_out && !b->has_copy_value && !b->device->is_meta)
+    if ((!empty_in || decomposes) && !empty_out && !b->has_copy_value && !b->fills &&
+        !b->device->is_meta)
         return false;
     tn_tensor *results[TNI_MAX_RETS] = {NULL};
     *status = make_outputs(b, b->types, false, results);
@@ -329,7 +331,7 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.info = tni_info(op);
     b.types_of = &tni_kernel_types_of[b.info->kernel];
     b.args = args;
-    b.kernel_shaped = b.has_empty_value = b.has_copy_value = b.decomposes = false;
+    b.kernel_shaped = b.has_empty_value = b.fills = b.has_copy_value = b.decomposes = false;
     b.too_far = NULL;
     b.adapted = false;
     b.temps.n = b.n_ints = 0;

@@ -3,6 +3,7 @@
 #include "core/call/counters.h"
 #include "core/call/call.h"
 #include "core/call/init.h"
+#include "core/call/storage_dtype.h"
 #include "core/graph/graph.h"
 #include "core/ops/operators.h"
 #include "core/profile/profile.h"
@@ -61,6 +62,8 @@ static tn_status register_all(void) {
         !tn_handler_register(NULL, TN_KEY_INPLACE_OR_VIEW, NULL, tni_inplace_or_view_handler, NULL,
                              origin) ||
         !tn_handler_register(NULL, TN_KEY_AUTOGRAD, NULL, tni_autograd_handler, NULL, origin) ||
+        !tn_handler_register(NULL, TN_KEY_STORAGE_DTYPE, NULL, tni_storage_dtype_handler, NULL,
+                             origin) ||
         !tn_handler_register(NULL, TN_KEY_CAPTURE, NULL, tni_capture_handler, NULL, origin))
         return tni_failed();
     return TN_OK;

@@ -50,7 +50,16 @@ tn_dtype tni_common_float(const tn_cell *args, uint32_t mask) {
     return tni_is_float(dtype) ? dtype : TN_F32;
 }
 
+bool tni_fits(tn_scalar value, tn_dtype dtype) {
+    if (value.tag != TN_CELL_F64 || tni_is_float(dtype) || tni_is_complex(dtype) ||
+        dtype == TN_BOOL)
+        return true;
+    return value.v.f64 > -0x1p63 && value.v.f64 < (dtype == TN_U64 ? 0x1p64 : 0x1p63);
+}
+
 bool tni_can_cast(tn_dtype from, tn_dtype to) {
+    if (tni_is_complex(from) || tni_is_complex(to))
+        return tni_is_complex(to);
     if (tni_is_float(from) && !tni_is_float(to))
         return false;
     return from == TN_BOOL || to != TN_BOOL;

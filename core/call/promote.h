@@ -15,4 +15,7 @@ tn_dtype tni_common_float(const tn_cell *args, uint32_t mask);
 /* May a result of dtype `from` be stored as `to`? Not floating to integer, not number to bool. */
 bool tni_can_cast(tn_dtype from, tn_dtype to);
 
+/* Can a number become an element of `dtype`? Integers wrap; a floating one must be within 64 bits. */
+bool tni_fits(tn_scalar value, tn_dtype dtype);
+
 #endif

@@ -19,7 +19,7 @@ static inline bool tni_given_ints(tn_ints v) {
     return v.n >= 0 && tni_ok_ints(v);
 }
 static inline bool tni_given_dtype(tn_dtype dtype) {
-    return (uint32_t)dtype < TN_DTYPE_COUNT;
+    return tni_is_dtype(dtype);
 }
 static inline bool tni_ok_dtype(tn_dtype dtype) {
     return tni_given_dtype(dtype) || dtype == TN_DTYPE_NONE;

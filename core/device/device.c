@@ -10,6 +10,7 @@
 #include "core/device/open.h"
 #include "core/graph/graph.h"
 #include "core/memory/allocator.h"
+#include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
 
 #include <stdio.h>
@@ -41,6 +42,15 @@ static int64_t integer_property(const tni_plugin *plugin, uint32_t index, int32_
     return property(plugin, index, which, tn_int(fallback)).v.i64;
 }
 
+/* A storage dtype is there where its carrier is. */
+static uint64_t with_storage_dtypes(uint64_t dtypes) {
+    uint64_t all = dtypes;
+    for (tn_dtype d = 0; d < TN_DTYPE_END; d++)
+        if (tni_is_storage_dtype(d) && (dtypes & TN_DTYPE_BIT(tni_carrier_of(d).dtype)))
+            all |= TN_DTYPE_BIT(d);
+    return all;
+}
+
 static tn_status read_properties(tni_device *d) {
     const tni_plugin *p = d->plugin;
     uint32_t index = (uint32_t)d->id.index;
@@ -62,8 +72,8 @@ static tn_status read_properties(tni_device *d) {
                         d->name, (long long)max_allocation, p->table->id);
     d->alignment = (uint64_t)alignment;
     d->max_allocation = (uint64_t)max_allocation;
-    d->dtypes =
-        (uint64_t)integer_property(p, index, TN_PROP_DTYPES, TN_DTYPES_ALL) & TNI_DTYPES_KNOWN;
+    d->dtypes = with_storage_dtypes(
+        (uint64_t)integer_property(p, index, TN_PROP_DTYPES, TN_DTYPES_ALL) & TNI_DTYPES_KNOWN);
     d->spaces = (uint64_t)integer_property(p, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE);
     d->host_memory = property(p, index, TN_PROP_UNIFIED_MEMORY, tn_bool(false)).v.boolean != 0;
     return TN_OK;
@@ -139,7 +149,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     d->plugin = plugin;
     d->is_meta = !plugin;
     d->is_cpu = plugin && strcmp(plugin->key, "cpu") == 0;
-    d->dtypes = TN_DTYPES_ALL;
+    d->dtypes = with_storage_dtypes(TN_DTYPES_ALL);
     d->alignment = 64;
     snprintf(d->name, sizeof d->name, "%s:%d", plugin ? plugin->key : "meta", id.index);
     pthread_mutex_init(&d->lock, NULL);

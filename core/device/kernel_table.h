@@ -30,7 +30,7 @@ typedef struct tni_kernel {
 } tni_kernel;
 
 typedef struct tni_kernel_row {
-    const tni_kernel *by_dtype[TN_DTYPE_COUNT];
+    const tni_kernel *by_dtype[TN_DTYPE_END]; /* of storage dtypes always NULL */
 } tni_kernel_row;
 
 typedef struct tni_kernel_table {

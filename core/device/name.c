@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "core/device/open.h"
+#include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
 
 #include <stdio.h>
@@ -151,5 +152,5 @@ bool tn_device_equal(tn_device a, tn_device b) {
 
 bool tn_device_has_dtype(tn_device device, tn_dtype dtype) {
     const tni_device *d = tni_device_get(device);
-    return d && dtype >= 0 && dtype < TN_DTYPE_COUNT && (d->dtypes & TN_DTYPE_BIT(dtype));
+    return d && tni_is_dtype(dtype) && (d->dtypes & TN_DTYPE_BIT(dtype));
 }

@@ -2,8 +2,6 @@
 
 #include "core/ops/functions.h"
 
-#include <math.h>
-
 tn_status tni_run_copy_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *src = tni_arg_tensor(&args[1]);
     if (!tni_check_distinct("tn_copy_", self))
@@ -16,8 +14,7 @@ tn_status tni_run_fill_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (!tni_check_distinct("tn_fill_", self))
         return tni_failed();
-    if (args[1].tag == TN_CELL_F64 && !tni_is_float(self->view.dtype) &&
-        self->view.dtype != TN_BOOL && !(fabs(args[1].v.f64) < 0x1p63))
+    if (!tni_fits(args[1], self->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
                         tn_dtype_name(self->view.dtype));
     TNI_TRY(tni_fill_data(self, args[1]));

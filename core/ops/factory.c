@@ -75,11 +75,12 @@ tn_status tni_infer_full(tni_build *b) {
                                                 : TN_BOOL;
     if (dtype == TN_BOOL)
         b->kargs[0] = tni_cell_i64(tni_scalar_f64(b->args[1]) != 0);
-    else if (!tni_is_float(dtype) && b->args[1].tag == TN_CELL_F64 &&
-             !(fabs(b->args[1].v.f64) < 0x1p63))
+    else if (!tni_fits(b->args[1], dtype))
         return tni_build_fail(b, TN_ERR_DTYPE, "fill_value %g does not fit in %s", b->args[1].v.f64,
                               tn_dtype_name(dtype));
     b->types[0] = dtype;
+    b->fills = b->has_empty_value = tni_is_storage_dtype(dtype);
+    b->empty_value = b->args[1];
     tni_build_out(b, 0, (int32_t)size.n, size.data);
     return TN_OK;
 }

@@ -27,9 +27,13 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
         if (!first && !passed_over(list[i]))
             first = list[i];
     }
+    tn_dtype dtype = tni_promotion_result(&promotion);
+    if (dtype == TN_DTYPE_NONE)
+        return tni_fail(TN_ERR_DTYPE,
+                        "tn_cat: the tensors' dtypes promote to none; convert them to one with"
+                        " tn_to_dtype");
     if (!first)
-        return tni_return(rets,
-                          tni_to_copy(list[0], tni_promotion_result(&promotion), tn_no_device()));
+        return tni_return(rets, tni_to_copy(list[0], dtype, tn_no_device()));
     if (first->view.rank == 0)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_cat: tensors without dimensions cannot be joined; use tn_stack");
@@ -54,8 +58,7 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
             return tni_fail(TN_ERR_SHAPE, "tn_cat: more elements along dimension %d than 2^63",
                             dim);
     }
-    tn_tensor *result =
-        tni_tensor_new(first->device, tni_promotion_result(&promotion), first->view.rank, sizes);
+    tn_tensor *result = tni_tensor_new(first->device, dtype, first->view.rank, sizes);
     int64_t start = 0;
     for (uint32_t i = 0; result && i < n; i++) {
         if (list[i]->view.numel == 0)

@@ -139,9 +139,31 @@ tn_scalar tni_element(const void *data, tn_dtype dtype, int64_t i) {
         return tn_int(((const uint8_t *)data)[i]);
     case TN_BOOL:
         return tn_bool(((const uint8_t *)data)[i] != 0);
+    case TN_U16:
+        return tn_int(((const uint16_t *)data)[i]);
+    case TN_U32:
+        return tn_int(((const uint32_t *)data)[i]);
+    case TN_U64:
+        return tn_int((int64_t)((const uint64_t *)data)[i]);
+    case TN_C64:
+        return tn_float(((const float *)data)[2 * i]);
+    case TN_C128:
+        return tn_float(((const double *)data)[2 * i]);
     default:
         return tn_no_scalar();
     }
+}
+
+/* A number that a cell can hold: one without an imaginary part, and of u64 what the caller makes of
+ * its bits. */
+static tn_status cell_of(const void *element, tn_dtype dtype, tn_scalar *out, const char *call) {
+    *out = tni_element(element, dtype, 0);
+    if (!tni_is_complex(dtype) || tni_element(element, tni_real_dtype(dtype), 1).v.f64 == 0)
+        return TN_OK;
+    return tni_fail(TN_ERR_DTYPE,
+                    "%s: the number is complex; take its real part with tn_to_dtype, or read both"
+                    " with tn_to_host",
+                    call);
 }
 
 tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out, const char *call) {
@@ -152,11 +174,9 @@ tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out, const char *call) {
             "tn_item: a tensor %s has %lld elements; only one with exactly one has a value as a"
             " number",
             TNI_SHAPE_OF(t), (long long)t->view.numel);
-    int64_t element = 0;
-    tn_status status = tni_tensor_read(t, &element, (uint64_t)tni_dtype_size(t->view.dtype), call);
-    if (status == TN_OK)
-        *out = tni_element(&element, t->view.dtype, 0);
-    return status;
+    int64_t element[2] = {0, 0};
+    tn_status status = tni_tensor_read(t, element, (uint64_t)tni_dtype_size(t->view.dtype), call);
+    return status == TN_OK ? cell_of(element, t->view.dtype, out, call) : status;
 }
 
 tn_status tn_item(tn_tensor *t, double *out) {
@@ -168,7 +188,9 @@ tn_status tn_item(tn_tensor *t, double *out) {
     tn_scalar value;
     tn_status status = tni_tensor_scalar(t, &value, "tn_item");
     if (status == TN_OK)
-        *out = value.tag == TN_CELL_F64 ? value.v.f64 : (double)value.v.i64;
+        *out = value.tag == TN_CELL_F64  ? value.v.f64
+               : t->view.dtype == TN_U64 ? (double)(uint64_t)value.v.i64
+                                         : (double)value.v.i64;
     return status;
 }
 
@@ -180,6 +202,10 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
         return tni_failed();
     tn_scalar value;
     TNI_TRY(tni_tensor_scalar(t, &value, "tn_item_i64"));
+    if (t->view.dtype == TN_U64 && value.v.i64 < 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_item_i64: %llu is more than 63 bits hold; use tn_to_host",
+                        (unsigned long long)value.v.i64);
     if (value.tag != TN_CELL_F64) {
         *out = value.v.i64;
         return TN_OK;

@@ -44,14 +44,15 @@ static DLDevice number_of(const tni_device *d, bool *out_addresses) {
 
 /* "f32", 'f' and 4: {kDLFloat, 32}; bf16 is a kind of its own. */
 static DLDataType dtype_number(tn_dtype dtype) {
-    static const uint8_t codes[TN_DTYPE_COUNT] = {
+    static const uint8_t codes[TN_DTYPE_END] = {
 #define CODE(category) \
     ((category) == 'f'   ? kDLFloat \
      : (category) == 'i' ? kDLInt \
      : (category) == 'u' ? kDLUInt \
+     : (category) == 'c' ? kDLComplex \
                          : kDLBool)
 #define X(NAME, value, name, bytes, category) [value] = CODE(category),
-        TN_DTYPE_MAP(X)
+        TN_DTYPE_MAP(X) TN_STORAGE_DTYPE_MAP(X)
 #undef X
 #undef CODE
     };
@@ -60,9 +61,9 @@ static DLDataType dtype_number(tn_dtype dtype) {
 }
 
 static tn_dtype dtype_of(DLDataType type) {
-    for (tn_dtype dtype = 0; dtype < TN_DTYPE_COUNT; dtype++) {
+    for (tn_dtype dtype = 0; dtype < TN_DTYPE_END; dtype++) {
         DLDataType known = dtype_number(dtype);
-        if (known.code == type.code && known.bits == type.bits && type.lanes == 1)
+        if (tni_is_dtype(dtype) && known.code == type.code && known.bits == type.bits && type.lanes == 1)
             return dtype;
     }
     return TN_DTYPE_NONE;

@@ -51,7 +51,7 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
                  (long long)sizes.n);
         return false;
     }
-    if ((uint32_t)dtype >= TN_DTYPE_COUNT) {
+    if (!tni_is_dtype(dtype)) {
         tni_fail(TN_ERR_DTYPE, "%s: %d is no dtype", call, dtype);
         return false;
     }

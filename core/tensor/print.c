@@ -57,7 +57,7 @@ static void append_repeated(text *out, char c, int64_t n) {
 enum { NUMBER_TEXT = 352 }; /* -1.8e308 with %.4f */
 
 typedef struct format {
-    bool floating;
+    tn_dtype dtype;  /* of complex that of its halves, each of which has a format */
     bool integral;   /* all are whole: "1." */
     bool scientific; /* "1.0000e+00" */
     int width;
@@ -84,6 +84,8 @@ static int print_double(char out[NUMBER_TEXT], const char *how, double value) {
 static int print_value(const format *f, char out[NUMBER_TEXT], tn_scalar value) {
     if (value.tag == TN_CELL_BOOL)
         return snprintf(out, NUMBER_TEXT, value.v.boolean ? "True" : "False");
+    if (f->dtype == TN_U64)
+        return snprintf(out, NUMBER_TEXT, "%llu", (unsigned long long)value.v.i64);
     if (value.tag == TN_CELL_I64)
         return snprintf(out, NUMBER_TEXT, "%lld", (long long)value.v.i64);
     if (f->scientific)
@@ -98,10 +100,13 @@ static int print_value(const format *f, char out[NUMBER_TEXT], tn_scalar value) 
     return n;
 }
 
-static format choose_format(const void *data, tn_dtype dtype, int64_t n) {
-    format f = {.floating = tni_is_float(dtype), .integral = true, .width = 1};
+/* Of the elements first, first + step ... below n. */
+static format choose_format(const void *data, tn_dtype dtype, int64_t n, int64_t first,
+                            int64_t step) {
+    format f = {.dtype = dtype, .integral = true, .width = 1};
+    bool floating = tni_is_float(dtype);
     double smallest = INFINITY, largest = 0;
-    for (int64_t i = 0; i < n && f.floating; i++) {
+    for (int64_t i = first; i < n && floating; i += step) {
         double value = tni_element(data, dtype, i).v.f64;
         if (!isfinite(value) || value == 0)
             continue;
@@ -109,14 +114,14 @@ static format choose_format(const void *data, tn_dtype dtype, int64_t n) {
         largest = fmax(largest, fabs(value));
         f.integral &= value == ceil(value);
     }
-    if (f.floating && largest == 0)
+    if (floating && largest == 0)
         return f;
-    f.scientific = f.floating &&
+    f.scientific = floating &&
                    (largest / smallest > 1000 || largest > 1e8 || (!f.integral && smallest < 1e-4));
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = first; i < n; i += step) {
         char number[NUMBER_TEXT];
         tn_scalar value = tni_element(data, dtype, i);
-        if (f.floating && (!isfinite(value.v.f64) || value.v.f64 == 0))
+        if (floating && (!isfinite(value.v.f64) || value.v.f64 == 0))
             continue; /* may stick out, as PyTorch's do */
         int width = print_value(&f, number, value);
         if (width > f.width)
@@ -133,7 +138,8 @@ typedef struct shown {
     int64_t n;
     int64_t sizes[TN_MAX_RANK];
     bool cut[TN_MAX_RANK]; /* only 2 * EDGE of this dimension are there */
-    format format;
+    format format;         /* of complex the real part's */
+    format imaginary;
 } shown;
 
 /* Position in dimension d of the tensor that the shown position i stands for. */
@@ -218,15 +224,39 @@ static tn_status fetch(shown *s) {
 
 /* ---- layout ------------------------------------------------------------------------------ */
 
+static void choose_formats(shown *s) {
+    tn_dtype dtype = s->tensor->view.dtype;
+    if (!tni_is_complex(dtype)) {
+        s->format = choose_format(s->data, dtype, s->n, 0, 1);
+        return;
+    }
+    s->format = choose_format(s->data, tni_real_dtype(dtype), 2 * s->n, 0, 2);
+    s->imaginary = choose_format(s->data, tni_real_dtype(dtype), 2 * s->n, 1, 2);
+}
+
 static void append_value(text *out, const shown *s, int64_t index) {
     char number[NUMBER_TEXT];
-    int n = print_value(&s->format, number, tni_element(s->data, s->tensor->view.dtype, index));
+    bool is_complex = tni_is_complex(s->tensor->view.dtype);
+    int64_t real = is_complex ? 2 * index : index;
+    int n = print_value(&s->format, number, tni_element(s->data, s->format.dtype, real));
     append_repeated(out, ' ', s->format.width - n);
     append_n(out, number, (size_t)n);
+    if (!is_complex)
+        return;
+    n = print_value(&s->imaginary, number, tni_element(s->data, s->imaginary.dtype, real + 1));
+    append(out, number[0] == '-' ? "" : "+");
+    append_n(out, number, (size_t)n);
+    append(out, "j");
+}
+
+/* Columns from one element to the next, in the widest case. */
+static int width_of(const shown *s) {
+    bool is_complex = tni_is_complex(s->tensor->view.dtype);
+    return s->format.width + 2 + (is_complex ? s->imaginary.width + 1 : 0);
 }
 
 static void append_vector(text *out, const shown *s, int32_t d, int64_t index) {
-    int64_t per_line = (LINE_WIDTH - (INDENT + d)) / (s->format.width + 2), placed = 0;
+    int64_t per_line = (LINE_WIDTH - (INDENT + d)) / width_of(s), placed = 0;
     if (per_line < 1)
         per_line = 1;
     int64_t n = s->sizes[d] + s->cut[d]; /* with the dots */
@@ -319,7 +349,7 @@ static void append_suffixes(text *out, tn_tensor *t) {
             add_size(&s, t);
         if (dtype != TN_F32)
             add_suffix(&s, "dtype=%s", tn_dtype_name(dtype));
-    } else if (dtype != TN_F32 && dtype != TN_I64 && dtype != TN_BOOL) {
+    } else if (dtype != TN_F32 && dtype != TN_I64 && dtype != TN_BOOL && dtype != TN_C64) {
         add_suffix(&s, "dtype=%s", tn_dtype_name(dtype));
     }
     const char *made_by = tn_grad_fn_name(t);
@@ -350,7 +380,7 @@ char *tn_to_string(tn_tensor *t) {
             tni_free(out.s);
             return NULL;
         }
-        s.format = choose_format(s.data, t->view.dtype, s.n);
+        choose_formats(&s);
         append_block(&out, &s, 0, 0);
         tni_free(s.data);
     }

@@ -113,7 +113,7 @@ static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_
         return tni_fail_null(TN_ERR_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
                              device->name, TN_MAX_RANK);
     const char *text = TNI_SHAPE_OF_SIZES(rank, sizes);
-    if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
+    if (!tni_is_dtype(dtype))
         return tni_fail_null(TN_ERR_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
                              dtype);
     if (!(device->dtypes & TN_DTYPE_BIT(dtype)))
@@ -140,10 +140,15 @@ static __attribute__((noinline, cold)) tn_tensor *undo(tn_tensor *slot) {
 }
 
 static bool storable(const tni_device *device, tn_dtype dtype) {
-    return (uint32_t)dtype < TN_DTYPE_COUNT && ((device->dtypes >> dtype) & 1);
+    return (uint32_t)dtype < TN_DTYPE_END && ((device->dtypes >> dtype) & 1);
 }
 
 /* ---- making ------------------------------------------------------------------------------ */
+
+/* The key that a tensor asks for because of its dtype. */
+static inline uint32_t keys_of(tn_dtype dtype) {
+    return tni_is_storage_dtype(dtype) ? TN_KEY_BIT(TN_KEY_STORAGE_DTYPE) : 0;
+}
 
 static inline void fill_common(tn_tensor *t, tni_device *device, tn_dtype dtype, int32_t rank,
                                int64_t numel) {
@@ -181,7 +186,7 @@ static inline __attribute__((always_inline)) tn_tensor *finish_new(tn_tensor *t,
         t->own.host = NULL;
     }
     fill_common(t, device, dtype, rank, numel);
-    t->head.keys = tni_fresh.keys;
+    t->head.keys = tni_fresh.keys | keys_of(dtype);
     t->flags = tni_fresh.flags;
     t->storage = &t->own;
     t->view.memory = t->own.memory;
@@ -312,7 +317,8 @@ static inline tn_tensor *blank_view(const tn_tensor *base, int32_t rank, int64_t
     tn_tensor *t = blank(base->device, base->storage, base->view.dtype, rank, numel, offset);
     if (TNI_UNLIKELY(!t))
         return NULL;
-    t->head.keys = base->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW);
+    t->head.keys =
+        base->head.keys & (TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW) | TN_KEY_BIT(TN_KEY_STORAGE_DTYPE));
     t->flags = base->flags & TNI_TENSOR_INFERENCE;
     return t;
 }
@@ -372,6 +378,20 @@ tn_tensor *tni_tensor_alias(tn_tensor *t) {
     return TNI_LIKELY(alias) ? use_storage(alias, t->view.rank, t->sizes, t->strides) : NULL;
 }
 
+tn_tensor *tni_tensor_part(tn_tensor *t, tn_dtype dtype, int32_t part) {
+    int64_t size = tni_dtype_size(dtype), n_parts = tni_dtype_size(t->view.dtype) / size;
+    tn_tensor *parts = blank(t->device, t->storage, dtype, t->view.rank, t->view.numel,
+                             t->view.offset + (uint64_t)(part * size));
+    if (!parts)
+        return NULL;
+    parts->head.keys = (t->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW)) | keys_of(dtype);
+    parts->flags = t->flags & TNI_TENSOR_INFERENCE;
+    use_storage(parts, t->view.rank, t->sizes, t->strides);
+    for (int32_t d = 0; d < t->view.rank; d++)
+        parts->strides[d] *= n_parts;
+    return parts;
+}
+
 tn_tensor *tni_tensor_over(tn_storage *storage, tn_dtype dtype, int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t numel, uint64_t offset) {
     tni_device *device = tni_storage_device(storage);
@@ -380,7 +400,7 @@ tn_tensor *tni_tensor_over(tn_storage *storage, tn_dtype dtype, int32_t rank, co
     tn_tensor *t = blank(device, storage, dtype, rank, numel, offset);
     if (!t)
         return NULL;
-    t->head.keys = tni_fresh.keys;
+    t->head.keys = tni_fresh.keys | keys_of(dtype);
     t->flags = tni_fresh.flags;
     return use_storage(t, rank, sizes, strides);
 }

@@ -107,6 +107,9 @@ tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *siz
 tn_tensor *tni_tensor_view_blank(tn_tensor *base, int32_t rank);
 /* The same view of the same storage: a new tensor without history, that keeps no other alive. */
 tn_tensor *tni_tensor_alias(tn_tensor *t);
+/* The same elements, of each of them the `part`-th of those that it has in a smaller dtype: its carrier,
+ * or a half of a complex one. The strides count accordingly. */
+tn_tensor *tni_tensor_part(tn_tensor *t, tn_dtype dtype, int32_t part);
 /* The same of any dtype over a storage that may have lost its tensors, in the calling thread's fresh
  * state. The range is checked by the caller; offset in bytes, in the memory. */
 tn_tensor *tni_tensor_over(tn_storage *storage, tn_dtype dtype, int32_t rank, const int64_t *sizes,
@@ -185,16 +188,39 @@ int64_t tni_tensors_left_behind(void);
 
 /* ---- geometry ---------------------------------------------------------------------------- */
 
+static inline bool tni_is_dtype(tn_dtype dtype) {
+    uint64_t all = (TN_DTYPE_BIT(TN_DTYPE_COUNT) - 1) | TN_DTYPES_STORAGE;
+    return (uint32_t)dtype < TN_DTYPE_END && ((all >> dtype) & 1);
+}
 static inline int64_t tni_dtype_size(tn_dtype dtype) {
-    static const int8_t bytes[TN_DTYPE_COUNT] = {
+    static const int8_t bytes[TN_DTYPE_END] = {
 #define X(NAME, value, name, size, category) [value] = size,
-        TN_DTYPE_MAP(X)
+        TN_DTYPE_MAP(X) TN_STORAGE_DTYPE_MAP(X)
 #undef X
     };
     return bytes[dtype];
 }
 static inline bool tni_is_float(tn_dtype d) {
     return (TN_DTYPES_FLOAT >> d) & 1;
+}
+static inline bool tni_is_storage_dtype(tn_dtype d) {
+    return (TN_DTYPES_STORAGE >> d) & 1;
+}
+static inline bool tni_is_complex(tn_dtype d) {
+    return d == TN_C64 || d == TN_C128;
+}
+/* Which float the two halves of an element of a complex dtype are. */
+static inline tn_dtype tni_real_dtype(tn_dtype complex) {
+    return complex == TN_C64 ? TN_F32 : TN_F64;
+}
+/* What kernels get an element of a storage dtype as: `n` integers of `dtype`. */
+typedef struct tni_carrier {
+    tn_dtype dtype;
+    int32_t n;
+} tni_carrier;
+static inline tni_carrier tni_carrier_of(tn_dtype storage_dtype) {
+    int64_t size = tni_dtype_size(storage_dtype);
+    return (tni_carrier){size == 2 ? TN_I16 : size == 4 ? TN_I32 : TN_I64, size == 16 ? 2 : 1};
 }
 static inline bool tni_is_half(tn_dtype d) {
     return d == TN_F16 || d == TN_BF16;
@@ -296,7 +322,8 @@ float tni_f16_to_f32(uint16_t bits);
 uint16_t tni_f32_to_f16(float value);
 float tni_bf16_to_f32(uint16_t bits);
 uint16_t tni_f32_to_bf16(float value);
-/* Element `i` of an array of `dtype` as a cell. */
+/* Element `i` of an array of `dtype` as a cell: of u64 the integer of these bits, of complex the real
+ * part (an array of them is one of twice as many floats). */
 tn_scalar tni_element(const void *data, tn_dtype dtype, int64_t i);
 
 #endif

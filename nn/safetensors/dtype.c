@@ -18,16 +18,16 @@ static const tnn_dtype dtypes[] = {
     {"F8_E4M3FNUZ", TN_DTYPE_NONE, 8},
     {"F8_E5M2FNUZ", TN_DTYPE_NONE, 8},
     {"I16", TN_I16, 16},
-    {"U16", TN_DTYPE_NONE, 16},
+    {"U16", TN_U16, 16},
     {"F16", TN_F16, 16},
     {"BF16", TN_BF16, 16},
     {"I32", TN_I32, 32},
-    {"U32", TN_DTYPE_NONE, 32},
+    {"U32", TN_U32, 32},
     {"F32", TN_F32, 32},
-    {"C64", TN_DTYPE_NONE, 64},
+    {"C64", TN_C64, 64},
     {"F64", TN_F64, 64},
     {"I64", TN_I64, 64},
-    {"U64", TN_DTYPE_NONE, 64},
+    {"U64", TN_U64, 64},
 };
 
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };

@@ -32,6 +32,9 @@ const char *tnp_text(PyObject *object);
 PyObject *tnp_dtype_object(tn_dtype dtype);
 /* Of a dtype, its name, or Python's float, int and bool: 1, 0 where it is none (without exception). */
 int tnp_dtype_from(PyObject *object, tn_dtype *out);
+static inline bool tnp_is_complex(tn_dtype dtype) {
+    return dtype == TN_C64 || dtype == TN_C128;
+}
 
 PyObject *tnp_device_object(tn_device device);
 /* Of a device or its name: 1; 0 where it is neither (without exception); -1 with an exception where there

@@ -6,9 +6,10 @@
 /* ---- element types ----------------------------------------------------------------------- */
 
 /* The letters of the buffer protocol (module struct), of native size. */
-static const char *const formats[TN_DTYPE_COUNT] = {
+static const char *const formats[TN_DTYPE_END] = {
     [TN_F32] = "f", [TN_F64] = "d", [TN_F16] = "e", [TN_BF16] = NULL, [TN_I8] = "b",
     [TN_I16] = "h", [TN_I32] = "i", [TN_I64] = "q", [TN_U8] = "B",    [TN_BOOL] = "?",
+    [TN_U16] = "H", [TN_U32] = "I", [TN_U64] = "Q", [TN_C64] = "Zf",  [TN_C128] = "Zd",
 };
 
 static tn_dtype dtype_of_format(const char *format, Py_ssize_t itemsize) {
@@ -16,12 +17,12 @@ static tn_dtype dtype_of_format(const char *format, Py_ssize_t itemsize) {
         return TN_U8;
     if (*format == '@' || *format == '=' || *format == '<')
         format++;
-    if (format[0] == 0 || format[1] != 0)
-        return TN_DTYPE_NONE;
-    if (*format == 'l')
+    if (strcmp(format, "l") == 0)
         return itemsize == 8 ? TN_I64 : TN_I32;
-    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++)
-        if (formats[d] && formats[d][0] == *format && tn_dtype_size(d) == itemsize)
+    if (strcmp(format, "L") == 0)
+        return itemsize == 8 ? TN_U64 : TN_U32;
+    for (tn_dtype d = 0; d < TN_DTYPE_END; d++)
+        if (formats[d] && strcmp(formats[d], format) == 0 && tn_dtype_size(d) == itemsize)
             return d;
     return TN_DTYPE_NONE;
 }
@@ -53,17 +54,20 @@ static PyObject *on(PyObject *made, tn_device device) {
 
 /* ---- nested lists ------------------------------------------------------------------------ */
 
-enum { NOTHING, BOOLS, INTS, FLOATS }; /* kinds, each containing those before */
+enum { NOTHING, BOOLS, INTS, FLOATS, COMPLEX }; /* kinds, each containing those before */
 
 typedef struct nest {
     int64_t shape[TN_MAX_RANK];
     int rank;
     int kind;
+    bool is_u64;    /* the dtype holds integers above 2^63: their bits */
+    bool has_large; /* there is one */
     int64_t n;
     union {
         int64_t i64;
         double f64;
     } * values;
+    double *imaginary; /* of each; NULL until one is complex */
 } nest;
 
 /* What a list or tuple is itself, whatever a subclass says of its length. */
@@ -94,6 +98,32 @@ static int measure(PyObject *data, nest *n) {
     return 0;
 }
 
+/* One number as a cell, and its imaginary part: 1, 0 where it is none, -1 with an exception. */
+static int number_from(PyObject *data, nest *n, tn_cell *cell, double *imaginary) {
+    *imaginary = 0;
+    if (PyComplex_Check(data)) {
+        *cell = tn_float(PyComplex_RealAsDouble(data));
+        *imaginary = PyComplex_ImagAsDouble(data);
+        return 1;
+    }
+    int found = tnp_scalar_from(data, cell);
+    if (found >= 0 || !n->is_u64 || !PyLong_Check(data))
+        return found;
+    PyErr_Clear();
+    *cell = tn_int((int64_t)PyLong_AsUnsignedLongLong(data));
+    n->has_large = true;
+    return PyErr_Occurred() ? -1 : 1;
+}
+
+static int set_imaginary(nest *n, int64_t at, double value) {
+    if (!n->imaginary)
+        n->imaginary = PyMem_Calloc((size_t)n->n, sizeof *n->imaginary);
+    if (!n->imaginary)
+        return PyErr_NoMemory(), -1;
+    n->imaginary[at] = value;
+    return 0;
+}
+
 /* Writes the numbers of `data`, at depth d, from position *at on. */
 static int collect(PyObject *data, nest *n, int d, int64_t *at) {
     if (d < n->rank) {
@@ -116,14 +146,12 @@ static int collect(PyObject *data, nest *n, int d, int64_t *at) {
         return 0;
     }
     tn_cell cell;
-    int found;
-    if (tnp_is_tensor(data)) {
-        PyObject *value = tnp_item(data, NULL);
-        found = value ? tnp_scalar_from(value, &cell) : -1;
-        Py_XDECREF(value);
-    } else {
-        found = is_list(data) ? 0 : tnp_scalar_from(data, &cell);
-    }
+    double imaginary = 0;
+    bool is_tensor = tnp_is_tensor(data);
+    PyObject *value = is_tensor ? tnp_item(data, NULL) : Py_NewRef(data);
+    int found = !value ? -1 : is_list(value) ? 0 : number_from(value, n, &cell, &imaginary);
+    bool is_complex = value && PyComplex_Check(value);
+    Py_XDECREF(value);
     if (found != 1) {
         if (found == 0)
             PyErr_Format(
@@ -132,22 +160,55 @@ static int collect(PyObject *data, nest *n, int d, int64_t *at) {
                 (PyObject *)Py_TYPE(data));
         return -1;
     }
-    int kind = cell.tag == TN_CELL_F64 ? FLOATS : cell.tag == TN_CELL_I64 ? INTS : BOOLS;
-    if (kind == FLOATS && n->kind != FLOATS) /* those before were integers */
+    int kind = is_complex                ? COMPLEX
+               : cell.tag == TN_CELL_F64 ? FLOATS
+               : cell.tag == TN_CELL_I64 ? INTS
+                                         : BOOLS;
+    if (n->has_large && (kind >= FLOATS || n->kind >= FLOATS))
+        return PyErr_SetString(PyExc_OverflowError,
+                               "integers of 2^63 and more do not stand beside floating numbers"),
+               -1;
+    if (is_complex && set_imaginary(n, *at, imaginary) < 0)
+        return -1;
+    if (kind >= FLOATS && n->kind < FLOATS) /* those before were integers */
         for (int64_t i = 0; i < *at; i++)
             n->values[i].f64 = (double)n->values[i].i64;
     if (kind > n->kind)
         n->kind = kind;
-    if (n->kind == FLOATS)
-        n->values[*at].f64 = kind == FLOATS ? cell.v.f64 : (double)cell.v.i64;
+    if (n->kind >= FLOATS)
+        n->values[*at].f64 = kind >= FLOATS ? cell.v.f64 : (double)cell.v.i64;
     else
         n->values[*at].i64 = cell.v.i64;
     ++*at;
     return 0;
 }
 
+/* The numbers in the widest dtype of their kind, on the CPU. */
+static PyObject *widest(const nest *n) {
+    tn_ints shape = tn_ints_of(n->shape, n->rank);
+    tn_device host = tn_device_parse("cpu:0");
+    if (!host.type)
+        return tnp_raise();
+    if (n->kind != COMPLEX)
+        return tnp_wrap(from_elements(n->values, shape,
+                                      n->kind == FLOATS || n->kind == NOTHING ? TN_F64
+                                      : n->is_u64                             ? TN_U64
+                                                                              : TN_I64,
+                                      host));
+    double *pairs = PyMem_Malloc((size_t)n->n * 2 * sizeof *pairs);
+    if (!pairs)
+        return PyErr_NoMemory();
+    for (int64_t i = 0; i < n->n; i++) {
+        pairs[2 * i] = n->values[i].f64;
+        pairs[2 * i + 1] = n->imaginary[i];
+    }
+    PyObject *made = tnp_wrap(from_elements(pairs, shape, TN_C128, host));
+    PyMem_Free(pairs);
+    return made;
+}
+
 static PyObject *from_nest(PyObject *data, tn_dtype dtype, tn_device device) {
-    nest n = {.kind = NOTHING};
+    nest n = {.kind = NOTHING, .is_u64 = dtype == TN_U64};
     int64_t at = 0;
     if (measure(data, &n) < 0)
         return NULL;
@@ -156,18 +217,20 @@ static PyObject *from_nest(PyObject *data, tn_dtype dtype, tn_device device) {
         return PyErr_NoMemory();
     PyObject *made = NULL;
     if (collect(data, &n, 0, &at) == 0) {
-        bool floats = n.kind == FLOATS || n.kind == NOTHING;
-        tn_dtype own = floats ? TN_F32 : n.kind == INTS ? TN_I64 : TN_BOOL;
-        tn_dtype wide = floats ? TN_F64 : TN_I64;
         if (dtype == TN_DTYPE_NONE)
-            dtype = own;
-        tn_device host = tn_device_parse("cpu:0");
-        made = host.type
-                   ? tnp_wrap(from_elements(n.values, tn_ints_of(n.shape, n.rank), wide, host))
-                   : tnp_raise();
-        made = as(made, dtype);
+            dtype = n.kind == COMPLEX                       ? TN_C64
+                    : n.kind == FLOATS || n.kind == NOTHING ? TN_F32
+                    : n.kind == INTS                        ? TN_I64
+                                                            : TN_BOOL;
+        if (n.kind == COMPLEX && !tnp_is_complex(dtype))
+            PyErr_Format(PyExc_TypeError,
+                         "complex numbers do not make a tensor of %s: take their real parts",
+                         tn_dtype_name(dtype));
+        else
+            made = as(widest(&n), dtype);
     }
     PyMem_Free(n.values);
+    PyMem_Free(n.imaginary);
     return on(made, device);
 }
 
@@ -259,7 +322,7 @@ int tnp_get_buffer(PyObject *self, Py_buffer *view, int flags) {
     tn_tensor *t = tnp_handle(self);
     tn_dtype dtype = tn_dtype_of(t);
     view->obj = NULL;
-    if (dtype >= TN_DTYPE_COUNT || !formats[dtype])
+    if (dtype >= TN_DTYPE_END || !formats[dtype])
         return PyErr_Format(PyExc_BufferError,
                             "buffers have no type like %s: convert it to float32",
                             tn_dtype_name(dtype)),
@@ -351,6 +414,16 @@ static PyObject *number(tn_dtype dtype, const char *at) {
         return PyLong_FromLongLong(READ(int64_t));
     case TN_U8:
         return PyLong_FromLong(READ(uint8_t));
+    case TN_U16:
+        return PyLong_FromLong(READ(uint16_t));
+    case TN_U32:
+        return PyLong_FromUnsignedLong(READ(uint32_t));
+    case TN_U64:
+        return PyLong_FromUnsignedLongLong(READ(uint64_t));
+    case TN_C64:
+        return PyComplex_FromDoubles((double)READ(float), (double)((const float *)at)[1]);
+    case TN_C128:
+        return PyComplex_FromDoubles(READ(double), ((const double *)at)[1]);
     default:
         return PyBool_FromLong(READ(uint8_t));
     }
@@ -403,10 +476,10 @@ PyObject *tnp_item(PyObject *self, PyObject *ignored) {
     if (tn_numel(t) != 1)
         return PyErr_Format(PyExc_ValueError, "a tensor of %lld elements is not one number",
                             (long long)tn_numel(t));
-    double room;
+    double room[2]; /* of a complex128 */
     tn_status status;
-    TNP_WITHOUT_GIL(status = tn_to_host(t, &room, (uint64_t)tn_dtype_size(tn_dtype_of(t))));
-    return status == TN_OK ? number(tn_dtype_of(t), (const char *)&room) : tnp_raise();
+    TNP_WITHOUT_GIL(status = tn_to_host(t, room, (uint64_t)tn_dtype_size(tn_dtype_of(t))));
+    return status == TN_OK ? number(tn_dtype_of(t), (const char *)room) : tnp_raise();
 }
 
 /* The elements as bytes, of any dtype and device: what is pickled. */

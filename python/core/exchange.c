@@ -79,14 +79,17 @@ static uint8_t code_of(tn_dtype dtype) {
         return kDLInt;
     case 'u':
         return kDLUInt;
+    case 'c':
+        return kDLComplex;
     default:
         return dtype == TN_BF16 ? kDLBfloat : kDLBool;
     }
 }
 
 static tn_dtype dtype_of(DLDataType type) {
-    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++)
-        if (code_of(d) == type.code && 8 * tn_dtype_size(d) == type.bits && type.lanes == 1)
+    for (tn_dtype d = 0; d < TN_DTYPE_END; d++)
+        if (tn_dtype_size(d) && code_of(d) == type.code && 8 * tn_dtype_size(d) == type.bits &&
+            type.lanes == 1)
             return d;
     tn_fail(TN_ERR_DTYPE, "no dtype is DLPack's of code %d and %d bits", type.code, type.bits);
     return TN_DTYPE_NONE;

@@ -21,7 +21,11 @@ empty, zeros, ones, rand, randn, randint, randperm, eye, linspace = map(
 
 def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
     """full(size, fill_value): every element is fill_value."""
-    made = _core.full((size,) if isinstance(size, int) else size, fill_value, dtype=dtype, device=device)
+    size = (size,) if isinstance(size, int) else size
+    if isinstance(fill_value, complex) or isinstance(fill_value, int) and fill_value >= 2 ** 63:
+        made = _core.tensor(fill_value, dtype=dtype, device=device).expand(size).clone()
+    else:
+        made = _core.full(size, fill_value, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
 
 

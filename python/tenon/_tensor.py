@@ -151,6 +151,7 @@ for name, method in {
     "bool": _casts(_core.bool), "cpu": lambda self: self.to("cpu:0"),
     "__array_priority__": 1000, "__array_namespace__": _array_namespace, "to_device": _to_device,
     "record_stream": _record_stream,
+    "real": property(_core.real, doc=_core.real.__doc__), "imag": property(_core.imag, doc=_core.imag.__doc__),
     "__complex__": lambda self: complex(self.item()), "size": property(lambda self: Size(self.shape), doc=Size.__doc__),
 }.items():
     setattr(Tensor, name, method)

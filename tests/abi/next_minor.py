@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the headers of a next minor version that there is not, from those of this one.
 
-usage: next_minor.py plugin.h kernels.h OUT_plugin.h OUT_kernels.h
+usage: next_minor.py plugin.h kernels.h dtype.h OUT_plugin.h OUT_kernels.h OUT_dtype.h
 
 Whatever a version may add is added once, and hidden below TN_ABI_TARGET as plugin.h says: a member at
 the end of each struct that may grow, a value in each enumeration, a bit in each set of flags, a dtype
@@ -108,9 +108,16 @@ enum { TN_ARG_entangle_self = 0 };
     return h.text
 
 
+def dtype_h(source):
+    """What plugins get to know is no storage dtype of the core any more."""
+    h = Header(source)
+    h.replace(h.match(r' *X\(U16, 10, [^\n]*\) \\\n')[0], "")
+    return h.text
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 7:
         sys.exit(__doc__)
-    for make, source, output in ((plugin_h, sys.argv[1], sys.argv[3]), (kernels_h, sys.argv[2], sys.argv[4])):
+    for make, source, output in zip((plugin_h, kernels_h, dtype_h), sys.argv[1:4], sys.argv[4:]):
         with open(output, "w") as f:
             f.write(make(source))

@@ -10,10 +10,32 @@ static void names_and_sizes_are_those_of_the_table(void **state) {
     assert_string_equal(tn_dtype_name(TN_##NAME), name); \
     assert_int_equal(tn_dtype_size(TN_##NAME), bytes);
     TN_DTYPE_MAP(X)
+    TN_STORAGE_DTYPE_MAP(X)
 #undef X
     assert_string_equal(tn_dtype_name(TN_DTYPE_NONE), "?");
-    assert_string_equal(tn_dtype_name(TN_DTYPE_COUNT), "?");
+    assert_string_equal(tn_dtype_name(13), "?");
+    assert_string_equal(tn_dtype_name(TN_DTYPE_END), "?");
     assert_int_equal(tn_dtype_size(TN_DTYPE_NONE), 0);
+    assert_int_equal(tn_dtype_size(13), 0);
+}
+
+/* A storage dtype is one that plugin.h has reserved, as it says there. */
+static void storage_dtypes_are_reserved_ones(void **state) {
+    static const struct {
+        const char *name;
+        int bytes;
+        char category;
+    } reserved[32] = {
+#define X(NAME, value, name, bytes, category) [value] = {name, bytes, category},
+        TN_DTYPE_RESERVED_MAP(X)
+#undef X
+    };
+#define X(NAME, value, name_, bytes_, category_) \
+    assert_string_equal(reserved[value].name, name_); \
+    assert_int_equal(reserved[value].bytes, bytes_); \
+    assert_int_equal(reserved[value].category, category_);
+    TN_STORAGE_DTYPE_MAP(X)
+#undef X
 }
 
 /* torch.promote_types, row by column, in the order of TN_DTYPE_MAP. */
@@ -40,6 +62,34 @@ static const tn_dtype promoted[TN_DTYPE_COUNT][TN_DTYPE_COUNT] = {
     [u1] = {f4, f8, f2, b2, i2, i2, i4, i8, u1, u1},
     [bo] = {f4, f8, f2, b2, i1, i2, i4, i8, u1, bo},
 };
+
+/* The same with a storage dtype on either side; `no`: PyTorch refuses. */
+#define no TN_DTYPE_NONE
+#define u2 TN_U16
+#define u4 TN_U32
+#define u8 TN_U64
+#define c8 TN_C64
+#define ch TN_C128
+static const tn_dtype promoted_stored[][TN_DTYPE_END] = {
+    /*        f32 f64 f16 bf16 i8 i16 i32 i64 u8 bool u16 u32 u64 - c64 c128 */
+    [u2] = {f4, f8, f2, b2, no, no, no, no, no, no, u2, no, no, no, no, no},
+    [u4] = {f4, f8, f2, b2, no, no, no, no, no, no, no, u4, no, no, no, no},
+    [u8] = {f4, f8, f2, b2, no, no, no, no, no, no, no, no, u8, no, no, no},
+    [c8] = {c8, ch, c8, c8, c8, c8, c8, c8, c8, c8, no, no, no, no, c8, ch},
+    [ch] = {ch, ch, ch, ch, ch, ch, ch, ch, ch, ch, no, no, no, no, ch, ch},
+};
+
+static void storage_dtypes_promote_as_in_pytorch(void **state) {
+    for (tn_dtype a = TN_DTYPE_COUNT; a < TN_DTYPE_END; a++) {
+        for (tn_dtype b = 0; b < TN_DTYPE_END && tn_dtype_size(a); b++) {
+            if (!tn_dtype_size(b))
+                continue;
+            tn_dtype want = promoted_stored[a][b];
+            assert_string_equal(tn_dtype_name(tn_promote(a, b)), tn_dtype_name(want));
+            assert_string_equal(tn_dtype_name(tn_promote(b, a)), tn_dtype_name(want));
+        }
+    }
+}
 
 static void all_pairs_promote_as_in_pytorch(void **state) {
     for (tn_dtype a = 0; a < TN_DTYPE_COUNT; a++) {
@@ -133,7 +183,9 @@ static void an_element_is_a_cell_of_its_kind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_sizes_are_those_of_the_table),
+        cmocka_unit_test(storage_dtypes_are_reserved_ones),
         cmocka_unit_test(all_pairs_promote_as_in_pytorch),
+        cmocka_unit_test(storage_dtypes_promote_as_in_pytorch),
         cmocka_unit_test(every_f16_comes_back_and_rounds_to_even),
         cmocka_unit_test(every_bf16_comes_back_and_rounds_to_even),
         cmocka_unit_test(an_element_is_a_cell_of_its_kind),

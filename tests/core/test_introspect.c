@@ -75,6 +75,8 @@ static void operators_of_a_program_say_it_too(void **state) {
 
 static void check_dtype(const tn_dtype_info *info, void *user) {
     tn_dtype *next = user;
+    while (tn_dtype_size(*next) == 0)
+        ++*next;
     assert_int_equal(info->dtype, (*next)++);
     assert_string_equal(info->name, tn_dtype_name(info->dtype));
     assert_int_equal(info->bytes, tn_dtype_size(info->dtype));
@@ -85,8 +87,8 @@ static void check_dtype(const tn_dtype_info *info, void *user) {
 static void dtypes_can_be_listed(void **state) {
     tn_dtype next = 0;
     tn_dtype_list(check_dtype, &next);
-    assert_int_equal(next, TN_DTYPE_COUNT);
-    assert_string_equal(tn_dtype_name(TN_DTYPE_COUNT), "?");
+    assert_int_equal(next, TN_DTYPE_END);
+    assert_string_equal(tn_dtype_name(TN_DTYPE_END), "?");
 }
 
 static void ignore(const tn_op_info *info, void *user) {

@@ -118,7 +118,7 @@ static void what_does_not_lie_in_the_storage_is_refused(void **state) {
     assert_error(TN_ERR_INVALID_ARGUMENT, "2 strides for 1 sizes", NULL);
     assert_null(tn_from_storage(s, tn_no_ints(), tn_no_ints(), 0, TN_F32));
     assert_error(TN_ERR_INVALID_ARGUMENT, "TN_SHAPE", NULL);
-    assert_null(tn_from_storage(s, TN_SHAPE(1), tn_no_ints(), 0, TN_DTYPE_COUNT));
+    assert_null(tn_from_storage(s, TN_SHAPE(1), tn_no_ints(), 0, TN_DTYPE_END));
     assert_error(TN_ERR_DTYPE, "no dtype", NULL);
 }
 

@@ -221,7 +221,10 @@ const char *long_text(void);
 #define WRONG_flag(X) X("the other", true)
 #define WRONG_dtype(X) \
     X("-2", -2) \
-    X("10", TN_DTYPE_COUNT) \
+    X("13", 13) \
+    X("16", TN_DTYPE_END) \
+    X("u16", TN_U16) \
+    X("c128", TN_C128) \
     X("99", 99) \
     X("1000000", 1000000) \
     X("INT32_MIN", INT32_MIN) \

@@ -39,7 +39,7 @@ static void word(reader *r, char *out, size_t size) {
 static tn_dtype dtype(reader *r) {
     char name[16];
     word(r, name, sizeof name);
-    for (int d = 0; d < TN_DTYPE_COUNT; d++) {
+    for (int d = 0; d < TN_DTYPE_END; d++) {
         if (strcmp(tn_dtype_name((tn_dtype)d), name) == 0)
             return (tn_dtype)d;
     }

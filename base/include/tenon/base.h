@@ -10,7 +10,7 @@
 #ifndef TENON_BASE_H
 #define TENON_BASE_H
 
-#include <tenon/plugin.h>
+#include <tenon/dtype.h>
 #include <stdbool.h>
 
 #ifdef __cplusplus

@@ -56,6 +56,7 @@ enum { /* DLDataType.code, of those that Tenon has */
        kDLUInt = 1,
        kDLFloat = 2,
        kDLBfloat = 4,
+       kDLComplex = 5, /* the real part, then the imaginary one */
        kDLBool = 6 /* of 8 bits */
 };
 

@@ -4,6 +4,7 @@ import ast
 
 import expr
 from emit import GENERATED, wrap
+from table import moved
 
 READ = {  # argument cell -> C value, by kind
     "tensor": ("tn_tensor *", "tni_arg_some(&args[{}])"),
@@ -235,6 +236,8 @@ class CoreEmitter:
         written = sum(1 << a.position for a in op.schema.args if a.written)
         if written:
             fields.append(f".written = {written:#x}")
+        if names := moved(entry):
+            fields.append(f".moved = {sum(1 << op.functional.arg(name).position for name in names):#x}")
         if entry.get("cross_device"):
             fields.append(".cross_device = 1")
         if op.returns_list and kind == "VIEW":

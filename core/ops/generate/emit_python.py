@@ -19,10 +19,13 @@ def packets(table):
     return found
 
 
+PROPERTIES = ("real", "imag")  # of a tensor, as PyTorch and NumPy have them
+
+
 def is_method(ops):
     """Those that begin with `self`, a tensor."""
     first = ops[0].schema.args[:1]
-    return bool(first) and first[0].name == "self" and first[0].type == "Tensor"
+    return ops[0].schema.base not in PROPERTIES and bool(first) and first[0].name == "self" and first[0].type == "Tensor"
 
 
 def text_of(ops):
@@ -56,6 +59,7 @@ class dtype:
     name: str
     itemsize: int
     is_floating_point: bool
+    is_complex: bool
     is_signed: bool
 
 
@@ -80,6 +84,11 @@ int16: dtype
 int32: dtype
 int64: dtype
 uint8: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
+complex64: dtype
+complex128: dtype
 bool: dtype
 inf: float
 nan: float
@@ -174,12 +183,14 @@ class Tensor:
     nbytes: int
     T: "Tensor"
     mT: "Tensor"
+    real: "Tensor"
+    imag: "Tensor"
     requires_grad: builtins.bool
     grad: Optional["Tensor"]
     is_leaf: builtins.bool
     grad_fn: Optional[str]
     def tolist(self) -> Any: ...
-    def item(self) -> Number: ...
+    def item(self) -> Union[Number, complex]: ...
     def backward(self, gradient: Optional["Tensor"] = None, retain_graph: Optional[bool] = None,
                  create_graph: builtins.bool = False) -> None: ...
     def requires_grad_(self, requires_grad: builtins.bool = True) -> "Tensor": ...

@@ -9,11 +9,12 @@ import schema as schemas
 
 FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "run_for", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "why_not_second",
-          "tolerance", "check", "wide", "autocast", "doc"}
+          "tolerance", "check", "wide", "autocast", "moves", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
 TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
+MOVED = ("tensor", "tensors", "scalar")
 AUTOCASTS = ("low", "f32", "widest")
 CHECKS = ("geometry", "data", "cancels")
 
@@ -93,6 +94,11 @@ def form_schema(entry, functional, form):
     return schemas.parse(f"{functional.base}.{overload}({args}{star}, Tensor(a!) out) -> Tensor(a!)")
 
 
+def moved(entry):
+    """The arguments whose elements the results are."""
+    return entry["moves"].split(", ") if "moves" in entry else []
+
+
 def section_file(path, name):
     return pathlib.Path(path).parent / "operators" / f"{name}.toml"
 
@@ -148,6 +154,10 @@ def load(path, kernels):
                 fail(entry, f"{name} '{value}' is not one of {allowed}")
         if entry.get("autocast", AUTOCASTS[0]) not in AUTOCASTS:
             fail(entry, f"autocast '{entry['autocast']}' is not one of {AUTOCASTS}")
+        if wrong := [name for name in moved(entry) if not (arg := functional.arg(name)) or arg.kind not in MOVED]:
+            fail(entry, f"moves: {wrong} are no arguments that have elements")
+        if "moves" in entry and [ret.type for ret in functional.rets] != ["Tensor"]:
+            fail(entry, "moves: is for operators with one result")
         if set(entry.get("check", [])) - set(CHECKS):
             fail(entry, f"check has some of {CHECKS}")
         if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):

@@ -33,6 +33,7 @@ typedef struct tn_op tn_op;
     X(BACKEND, "Backend", "runs the kernel, or the decomposition, on the tensors' device") \
     X(INPLACE_OR_VIEW, "InplaceOrView", "tracks views and counts versions of what is written") \
     X(AUTOGRAD, "Autograd", "records the node whose backward gives the gradient") \
+    X(STORAGE_DTYPE, "StorageDtype", "moves what is not computed with as integers of its size") \
     X(AUTOCAST, "Autocast", "casts arguments by policy") \
     X(CAPTURE, "Capture", "records calls instead of, or besides, running them") \
     X(PROFILE, "Profile", "times calls") \

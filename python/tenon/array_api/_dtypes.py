@@ -7,11 +7,12 @@ from .._core import Tensor
 from ._common import with_number
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
-_UNSIGNED = (_core.uint8,)
+_UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
+_COMPLEX = (_core.complex64, _core.complex128)
 _REAL = (_core.float32, _core.float64, _core.float16, _core.bfloat16)
 
 KINDS = {"bool": (_core.bool,), "signed integer": _SIGNED, "unsigned integer": _UNSIGNED, "integral": _SIGNED + _UNSIGNED,
-         "real floating": _REAL, "complex floating": (), "numeric": _SIGNED + _UNSIGNED + _REAL}
+         "real floating": _REAL, "complex floating": _COMPLEX, "numeric": _SIGNED + _UNSIGNED + _REAL + _COMPLEX}
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,21 @@
 namespace tenon_torch {
 
 static constexpr std::pair<c10::ScalarType, tn_dtype> dtypes[] = {
-    {c10::ScalarType::Float, TN_F32}, {c10::ScalarType::Double, TN_F64},
-    {c10::ScalarType::Half, TN_F16},  {c10::ScalarType::BFloat16, TN_BF16},
-    {c10::ScalarType::Char, TN_I8},   {c10::ScalarType::Short, TN_I16},
-    {c10::ScalarType::Int, TN_I32},   {c10::ScalarType::Long, TN_I64},
-    {c10::ScalarType::Byte, TN_U8},   {c10::ScalarType::Bool, TN_BOOL},
+    {c10::ScalarType::Float, TN_F32},
+    {c10::ScalarType::Double, TN_F64},
+    {c10::ScalarType::Half, TN_F16},
+    {c10::ScalarType::BFloat16, TN_BF16},
+    {c10::ScalarType::Char, TN_I8},
+    {c10::ScalarType::Short, TN_I16},
+    {c10::ScalarType::Int, TN_I32},
+    {c10::ScalarType::Long, TN_I64},
+    {c10::ScalarType::Byte, TN_U8},
+    {c10::ScalarType::Bool, TN_BOOL},
+    {c10::ScalarType::UInt16, TN_U16},
+    {c10::ScalarType::UInt32, TN_U32},
+    {c10::ScalarType::UInt64, TN_U64},
+    {c10::ScalarType::ComplexFloat, TN_C64},
+    {c10::ScalarType::ComplexDouble, TN_C128},
 };
 
 tn_dtype dtype_of(c10::ScalarType type) {

@@ -1,0 +1,183 @@
+/* Operators on tensors of storage dtypes, which ask for the key.
+ *
+ * One that the table says moves elements runs on their carriers, integers of the same size, and what
+ * comes of it is seen as the storage dtype again. An element of 16 bytes has two carriers, 8 bytes
+ * apart in tensors of the same shape: the operator runs once for each. Views and composites pass,
+ * since what they call is asked in turn; anything else would compute. */
+#include "core/call/storage_dtype.h"
+#include "base/alloc.h"
+#include "core/call/copy.h"
+#include "core/call/host_copy.h"
+#include "core/call/temps.h"
+
+#include <string.h>
+
+/* ---- may it run? ------------------------------------------------------------------------- */
+
+/* Arguments, as a mask, whose elements must be of one dtype: those that move, and what is written. */
+static uint32_t moved_args(const tni_op_info *info) {
+    return info->moved | info->written;
+}
+
+/* The storage dtype among the arguments of `mask`, or TN_DTYPE_NONE. */
+static tn_dtype find_storage_dtype(const tn_op *op, const tn_cell *args, uint32_t mask) {
+    for (uint32_t i = 0; i < op->schema->n_args; i++) {
+        uint32_t n = 0;
+        tn_tensor *const *list = tni_arg_tensors(&args[i], &n);
+        for (uint32_t j = 0; mask >> i & 1 && j < n; j++)
+            if (list[j] && tni_is_storage_dtype(list[j]->view.dtype))
+                return list[j]->view.dtype;
+    }
+    return TN_DTYPE_NONE;
+}
+
+static tn_status refuse(const tn_op *op, const tn_cell *args) {
+    return tni_fail(TN_ERR_DTYPE,
+                    "%s: not defined for %s, which is stored, moved and converted only; convert it"
+                    " with tn_to_dtype first",
+                    tni_info(op)->call, tn_dtype_name(find_storage_dtype(op, args, ~0u)));
+}
+
+static tn_status refuse_mixed(const tn_op *op, tn_dtype dtype, const char *other) {
+    return tni_fail(TN_ERR_DTYPE,
+                    "%s: expected one dtype, but got %s and %s; convert one with tn_to_dtype",
+                    tni_info(op)->call, tn_dtype_name(dtype), other);
+}
+
+/* Nothing is promoted, and no fraction of a number lost. */
+static tn_status check_one_dtype(const tn_op *op, const tn_cell *args, tn_dtype dtype) {
+    uint32_t mask = moved_args(tni_info(op));
+    for (uint32_t i = 0; i < op->schema->n_args; i++) {
+        uint32_t n = 0;
+        tn_tensor *const *list = tni_arg_tensors(&args[i], &n);
+        for (uint32_t j = 0; mask >> i & 1 && j < n; j++)
+            if (list[j] && list[j]->view.dtype != dtype)
+                return refuse_mixed(op, dtype, tn_dtype_name(list[j]->view.dtype));
+        if (mask >> i & 1 && args[i].tag == TN_CELL_F64 && !tni_is_complex(dtype))
+            return refuse_mixed(op, dtype, "a floating number");
+    }
+    return TN_OK;
+}
+
+/* ---- on carriers ------------------------------------------------------------------------- */
+
+/* The cells of a call on the carriers of one part. */
+typedef struct carried {
+    const tn_op *op;
+    tn_dtype dtype;
+    tni_carrier carrier;
+    int32_t part;
+    tn_cell cells[TNI_MAX_ARGS];
+    tn_tensor **lists[TNI_MAX_ARGS]; /* owned arrays in place of the caller's; tensors in `temps` */
+    tni_temps temps;
+} carried;
+
+static void finish(carried *c) {
+    for (uint32_t i = 0; i < TNI_MAX_ARGS; i++)
+        tni_free(c->lists[i]);
+    tni_temps_finish(&c->temps);
+}
+
+static tn_tensor *carry(carried *c, tn_tensor *t) {
+    return tni_own(&c->temps, tni_tensor_part(t, c->carrier.dtype, c->part));
+}
+
+static tn_status carry_list(carried *c, uint32_t arg) {
+    tn_cell *cell = &c->cells[arg];
+    tn_tensor *const *from = cell->v.pointer;
+    tn_tensor **to = c->lists[arg] = tni_alloc((cell->n ? cell->n : 1) * sizeof *to);
+    if (!to)
+        return tni_fail_memory("a list of tensors");
+    cell->v.pointer = to;
+    for (uint32_t j = 0; j < cell->n; j++) {
+        to[j] = from[j] ? carry(c, from[j]) : NULL;
+        if (from[j] && !to[j])
+            return tni_failed();
+    }
+    return TN_OK;
+}
+
+static tn_status carry_arg(carried *c, uint32_t arg) {
+    tn_cell *cell = &c->cells[arg];
+    int64_t bits[2] = {0, 0};
+    switch (cell->tag) {
+    case TN_CELL_TENSOR:
+        cell->v.pointer = carry(c, cell->v.pointer);
+        return cell->v.pointer ? TN_OK : tni_failed();
+    case TN_CELL_TENSORS:
+        return carry_list(c, arg);
+    case TN_CELL_I64:
+    case TN_CELL_F64:
+    case TN_CELL_BOOL:
+        tni_store_scalar(bits, c->dtype, *cell);
+        *cell = tni_element(bits, c->carrier.dtype, c->part);
+        return TN_OK;
+    default:
+        return TN_OK;
+    }
+}
+
+/* The operator on part `part`; *out is its result, owned. */
+static tn_status run_part(const tn_op *op, const tn_cell *args, tn_dtype dtype, int32_t part,
+                          tn_tensor **out) {
+    carried c = {.op = op, .dtype = dtype, .carrier = tni_carrier_of(dtype), .part = part};
+    memcpy(c.cells, args, op->schema->n_args * sizeof *args);
+    tn_status status = TN_OK;
+    uint32_t mask = moved_args(tni_info(op));
+    for (; mask && status == TN_OK; mask &= mask - 1)
+        status = carry_arg(&c, (uint32_t)__builtin_ctz(mask));
+    if (status == TN_OK) {
+        tn_keyset keys = tni_keyset_of(op, c.cells);
+        keys.keys = (keys.keys | tni_thread_keys.included) & ~tni_thread_keys.excluded;
+        tn_cell rets[TNI_MAX_RETS];
+        status = tni_dispatch(op, tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE), c.cells, rets);
+        *out = status == TN_OK ? rets[0].v.pointer : NULL;
+    }
+    finish(&c);
+    return status;
+}
+
+/* Fresh results in carriers become one tensor of `dtype`; NULL with an error. */
+static tn_tensor *join(tn_tensor *const *parts, tn_dtype dtype) {
+    tni_carrier carrier = tni_carrier_of(dtype);
+    tn_tensor *first = parts[0];
+    if (carrier.n == 1)
+        return tni_tensor_part(first, dtype, 0);
+    tn_tensor *whole = tni_tensor_new(first->device, dtype, first->view.rank, first->sizes);
+    for (int32_t i = 0; whole && i < carrier.n; i++) {
+        tn_tensor *place = tni_tensor_part(whole, carrier.dtype, i);
+        if (!place || tni_copy_data(place, parts[i]) != TN_OK) {
+            tni_drop(whole);
+            whole = NULL;
+        }
+        tni_drop(place);
+    }
+    return whole;
+}
+
+static tn_status run_parts(const tn_op *op, const tn_cell *args, tn_dtype dtype, tn_cell *rets) {
+    tn_tensor *parts[2] = {NULL, NULL};
+    tn_status status = check_one_dtype(op, args, dtype);
+    for (int32_t i = 0; i < tni_carrier_of(dtype).n && status == TN_OK; i++)
+        status = run_part(op, args, dtype, i, &parts[i]);
+    uint32_t written = tni_info(op)->written; /* the result is it, then */
+    if (status == TN_OK)
+        status = tni_return(rets, written ? tni_keep(args[__builtin_ctz(written)].v.pointer)
+                                          : join(parts, dtype));
+    tni_drop(parts[0]);
+    tni_drop(parts[1]);
+    return status;
+}
+
+tn_status tni_storage_dtype_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                    tn_cell *rets, void *user) {
+    const tni_op_info *info = tni_info(op);
+    tn_dtype dtype =
+        info && info->moved ? find_storage_dtype(op, args, moved_args(info)) : TN_DTYPE_NONE;
+    if (dtype != TN_DTYPE_NONE)
+        return run_parts(op, args, dtype, rets);
+    /* a program's operator knows what it can do, and an index is converted */
+    bool passes = !info || info->moved || info->kernel < 0;
+    return passes ? tni_dispatch(op, tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE), args, rets)
+                  : refuse(op, args);
+}
