@@ -73,7 +73,8 @@ typedef struct tni_op_info {
     uint8_t run_for_integers; /* 1: `run` is a decomposition of integers alone */
     uint8_t autocast;         /* tni_autocast */
     uint16_t written;         /* mask of arguments that are written */
-    uint16_t moved; /* mask of arguments whose elements the result's are; 0: it computes */
+    uint16_t moved;           /* of a kernel: mask of arguments whose elements the result's are */
+    uint8_t passes_storage; /* 1: a composite that runs for storage dtypes as what it calls does */
     /* For each kernel argument the operator's argument that fills it, or TNI_ARG_CONSTANT + i for
      * constants[i]; set by `infer` where it is TNI_ARG_INFERRED. */
     uint8_t kernel_args[TNI_MAX_ARGS];

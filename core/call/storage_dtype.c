@@ -2,8 +2,8 @@
  *
  * One that the table says moves elements runs on their carriers, integers of the same size, and what
  * comes of it is seen as the storage dtype again. An element of 16 bytes has two carriers, 8 bytes
- * apart in tensors of the same shape: the operator runs once for each. Views and composites pass,
- * since what they call is asked in turn; anything else would compute. */
+ * apart in tensors of the same shape: the operator runs once for each. Views pass, and composites of
+ * such operators, which are asked in turn; anything else would compute. */
 #include "core/call/storage_dtype.h"
 #include "base/alloc.h"
 #include "core/call/copy.h"
@@ -177,7 +177,7 @@ tn_status tni_storage_dtype_handler(const tn_op *op, tn_keyset keys, const tn_ce
     if (dtype != TN_DTYPE_NONE)
         return run_parts(op, args, dtype, rets);
     /* a program's operator knows what it can do, and an index is converted */
-    bool passes = !info || info->moved || info->kernel < 0;
+    bool passes = !info || info->moved || info->kind == TNI_OP_VIEW || info->passes_storage;
     return passes ? tni_dispatch(op, tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE), args, rets)
                   : refuse(op, args);
 }

@@ -163,13 +163,14 @@ tn_status tni_infer_arange(tni_build *b) {
  * (f64 for f64 and integers) and rounded once. */
 tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
     int64_t steps = args[2].v.i64;
-    tn_dtype dtype = tni_arg_dtype(&args[3]), in = dtype == TN_F64 ? TN_F64 : TN_F32;
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    tn_dtype in = dtype == TN_F64 || dtype == TN_C128 ? TN_F64 : TN_F32;
     if (steps < 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_linspace: steps is %lld; it must not be negative", (long long)steps);
     tni_temps tmp = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
-    bool whole = dtype != TN_DTYPE_NONE && !tni_is_float(dtype);
+    bool whole = dtype != TN_DTYPE_NONE && !tni_is_float(dtype) && !tni_is_complex(dtype);
     if (whole) {
         start = trunc(start);
         end = trunc(end);

@@ -63,7 +63,8 @@ static DLDataType dtype_number(tn_dtype dtype) {
 static tn_dtype dtype_of(DLDataType type) {
     for (tn_dtype dtype = 0; dtype < TN_DTYPE_END; dtype++) {
         DLDataType known = dtype_number(dtype);
-        if (tni_is_dtype(dtype) && known.code == type.code && known.bits == type.bits && type.lanes == 1)
+        if (tni_is_dtype(dtype) && known.code == type.code && known.bits == type.bits &&
+            type.lanes == 1)
             return dtype;
     }
     return TN_DTYPE_NONE;

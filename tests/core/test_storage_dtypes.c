@@ -335,6 +335,7 @@ static void numbers_fill(void **state) {
     assert_data(tn_full(TN_SHAPE(1), tn_bool(true), TN_C128, dev), double, 1, 0);
     assert_data(tn_ones(TN_SHAPE(2), TN_U32, dev), uint32_t, 1, 1);
     assert_data(tn_zeros(TN_SHAPE(1), TN_C128, dev), double, 0, 0);
+    assert_data(tn_linspace(tn_int(0), tn_int(1), 3, TN_C64, dev), float, 0, 0, 0.5f, 0, 1, 0);
     tn_tensor *c = tn_zeros(TN_SHAPE(2, 2), TN_C128, dev);
     tn_fill_(tn_select(c, 1, 1), tn_int(-4));
     assert_data(c, double, 0, 0, -4, 0, 0, 0, -4, 0);
@@ -451,6 +452,11 @@ static void nothing_is_computed(void **state) {
                      {"tn_mul", (tn_error_clear(), tn_mul(f, x))},
                      {"tn_sum", (tn_error_clear(), tn_sum(x))},
                      {"tn_add_", (tn_error_clear(), tn_add_(x, f))},
+                     /* made of others, which could do with a real part, or with none */
+                     {"tn_softmax", (tn_error_clear(), tn_softmax(x, 0))},
+                     {"tn_hypot", (tn_error_clear(), tn_hypot(x, f))},
+                     {"tn_nan_to_num", (tn_error_clear(), tn_nan_to_num(x))},
+                     {"tn_shift", (tn_error_clear(), tn_bitwise_left_shift_scalar(x, tn_int(70)))},
                      {"tn_neg", (tn_error_clear(), tn_neg(x))}};
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             assert_null(calls[i].result);

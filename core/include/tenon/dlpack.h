@@ -57,7 +57,7 @@ enum { /* DLDataType.code, of those that Tenon has */
        kDLFloat = 2,
        kDLBfloat = 4,
        kDLComplex = 5, /* the real part, then the imaginary one */
-       kDLBool = 6 /* of 8 bits */
+       kDLBool = 6     /* of 8 bits */
 };
 
 typedef struct DLPackVersion {

@@ -238,6 +238,8 @@ class CoreEmitter:
             fields.append(f".written = {written:#x}")
         if names := moved(entry):
             fields.append(f".moved = {sum(1 << op.functional.arg(name).position for name in names):#x}")
+        if entry.get("moves") is True and kind == "COMPOSITE":
+            fields.append(".passes_storage = 1")
         if entry.get("cross_device"):
             fields.append(".cross_device = 1")
         if op.returns_list and kind == "VIEW":

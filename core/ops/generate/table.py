@@ -95,8 +95,8 @@ def form_schema(entry, functional, form):
 
 
 def moved(entry):
-    """The arguments whose elements the results are."""
-    return entry["moves"].split(", ") if "moves" in entry else []
+    """The arguments of a kernel whose elements the result's are."""
+    return entry["moves"].split(", ") if isinstance(entry.get("moves"), str) else []
 
 
 def section_file(path, name):
@@ -156,8 +156,8 @@ def load(path, kernels):
             fail(entry, f"autocast '{entry['autocast']}' is not one of {AUTOCASTS}")
         if wrong := [name for name in moved(entry) if not (arg := functional.arg(name)) or arg.kind not in MOVED]:
             fail(entry, f"moves: {wrong} are no arguments that have elements")
-        if "moves" in entry and [ret.type for ret in functional.rets] != ["Tensor"]:
-            fail(entry, "moves: is for operators with one result")
+        if moved(entry) and ("kernel" not in entry or [ret.type for ret in functional.rets] != ["Tensor"]):
+            fail(entry, "moves: names arguments of kernels with one result")
         if set(entry.get("check", [])) - set(CHECKS):
             fail(entry, f"check has some of {CHECKS}")
         if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):
