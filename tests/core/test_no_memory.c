@@ -40,7 +40,8 @@ static tn_status train(const char *device_name) {
     tn_tensor *stored[] = {tn_to_dtype(labels, TN_C128),
                            tn_full(TN_SHAPE(2), tn_int(3), TN_C128, device)};
     tn_tensor *kept = tn_to_dtype(tn_flip(tn_cat(stored, 2, 0), TN_SHAPE(0)), TN_U16);
-    tn_copy_(tn_to_dtype(x, TN_U64), tn_narrow(kept, 0, 0, 1));
+    if (!tn_copy_(tn_to_dtype(x, TN_U64), tn_narrow(kept, 0, 0, 1)))
+        return tn_error_status();
     tn_tensor *both[] = {y, y};
     y = tn_narrow(tn_cat(both, 2, 1), 1, 0, 3);
     tn_tensor *loss = tn_cross_entropy(y, labels);

@@ -448,16 +448,17 @@ static void nothing_is_computed(void **state) {
         const struct {
             const char *call;
             tn_tensor *result;
-        } calls[] = {{"tn_add", tn_add(x, x)},
-                     {"tn_mul", (tn_error_clear(), tn_mul(f, x))},
-                     {"tn_sum", (tn_error_clear(), tn_sum(x))},
-                     {"tn_add_", (tn_error_clear(), tn_add_(x, f))},
-                     /* made of others, which could do with a real part, or with none */
-                     {"tn_softmax", (tn_error_clear(), tn_softmax(x, 0))},
-                     {"tn_hypot", (tn_error_clear(), tn_hypot(x, f))},
-                     {"tn_nan_to_num", (tn_error_clear(), tn_nan_to_num(x))},
-                     {"tn_shift", (tn_error_clear(), tn_bitwise_left_shift_scalar(x, tn_int(70)))},
-                     {"tn_neg", (tn_error_clear(), tn_neg(x))}};
+        } calls[] = {
+            {"tn_add", tn_add(x, x)},
+            {"tn_mul", (tn_error_clear(), tn_mul(f, x))},
+            {"tn_sum", (tn_error_clear(), tn_sum(x))},
+            {"tn_add_", (tn_error_clear(), tn_add_(x, f))},
+            /* made of others, which could do with a real part, or with none */
+            {"tn_softmax", (tn_error_clear(), tn_softmax(x, 0))},
+            {"tn_hypot", (tn_error_clear(), tn_hypot(x, f))},
+            {"tn_nan_to_num", (tn_error_clear(), tn_nan_to_num(x))},
+            {"tn_shift", (tn_error_clear(), tn_bitwise_left_shift_tensor_scalar(x, tn_int(70)))},
+            {"tn_neg", (tn_error_clear(), tn_neg(x))}};
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             assert_null(calls[i].result);
         assert_error(TN_ERR_DTYPE, "tn_neg: not defined for ", tn_dtype_name(stored[d]),

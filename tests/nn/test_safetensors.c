@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
-static const tn_dtype every_dtype[] = {TN_F64, TN_F32, TN_F16, TN_BF16, TN_I64,
-                                       TN_I32, TN_I16, TN_I8,  TN_U8,   TN_BOOL};
+static const tn_dtype every_dtype[] = {TN_F64, TN_F32, TN_F16,  TN_BF16, TN_I64, TN_I32, TN_I16,
+                                       TN_I8,  TN_U8,  TN_BOOL, TN_U16,  TN_U32, TN_U64, TN_C64};
 enum { N_DTYPES = sizeof every_dtype / sizeof every_dtype[0] };
 
 static tn_safetensors *opened(const char *path) {
@@ -140,20 +140,32 @@ static void a_file_of_python_is_read_and_written_again_byte_for_byte(void **stat
 }
 
 static void a_dtype_that_tenon_lacks_is_refused_by_name_and_the_others_are_read(void **state) {
-    const char *path = data_path("uint32.safetensors");
+    const char *path = data_path("float8.safetensors");
     tn_safetensors *file = opened(path);
     tn_safetensors_info a = info_of(file, (uint64_t)tn_safetensors_find(file, "a"));
-    assert_string_equal(a.dtype_name, "U32");
+    assert_string_equal(a.dtype_name, "F8_E4M3");
     assert_int_equal(a.dtype, TN_DTYPE_NONE);
-    assert_int_equal(a.bytes, 12);
-    assert_fails(tn_safetensors_read(file, "a", dev), TN_ERR_UNSUPPORTED, path, "'a'", "U32");
+    assert_int_equal(a.bytes, 3);
+    assert_fails(tn_safetensors_read(file, "a", dev), TN_ERR_UNSUPPORTED, path, "'a'", "F8_E4M3");
     tn_tensor *all[2] = {(tn_tensor *)1, (tn_tensor *)1};
     uint64_t held = tn_scope_held();
     assert_int_equal(tn_safetensors_read_all(file, dev, all, 2), TN_ERR_UNSUPPORTED);
-    assert_error(TN_ERR_UNSUPPORTED, "U32", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "F8_E4M3", NULL);
     assert_true(!all[0] && !all[1] && tn_scope_held() == held);
     assert_tensor(tn_safetensors_read(file, "b", dev), TN_F32, TN_SHAPE(1), 0, 1.5);
     tn_safetensors_close(file);
+}
+
+static void a_storage_dtype_of_python_is_read(void **state) {
+    tn_safetensors *file = opened(data_path("uint32.safetensors"));
+    assert_tensor(tn_safetensors_read(file, "a", dev), TN_U32, TN_SHAPE(3), 0, 1, 2, 3);
+    tn_safetensors_close(file);
+}
+
+static void a_dtype_that_the_format_lacks_is_refused(void **state) {
+    tn_named_tensor t = {"z", tn_zeros(TN_SHAPE(2), TN_C128, dev)};
+    assert_true(tn_safetensors_write(file_path("c128"), &t, 1, NULL, 0) != TN_OK);
+    assert_error(TN_ERR_UNSUPPORTED, "'z'", "c128", NULL);
 }
 
 static void what_is_not_there_is_named(void **state) {
@@ -242,6 +254,8 @@ int main(void) {
         OPS_TEST(metadata_comes_back_in_the_order_of_its_keys),
         OPS_TEST(a_file_of_python_is_read_and_written_again_byte_for_byte),
         OPS_TEST(a_dtype_that_tenon_lacks_is_refused_by_name_and_the_others_are_read),
+        OPS_TEST(a_storage_dtype_of_python_is_read),
+        OPS_TEST(a_dtype_that_the_format_lacks_is_refused),
         OPS_TEST(what_is_not_there_is_named),
         OPS_TEST(what_cannot_be_written_leaves_the_old_file_and_no_other),
         OPS_TEST(an_open_file_is_the_old_one_after_another_was_written),

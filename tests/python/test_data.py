@@ -7,6 +7,7 @@ import os
 import struct
 import tempfile
 import unittest
+import warnings
 
 import tenon
 
@@ -19,7 +20,8 @@ except ImportError:
 class Buffers(unittest.TestCase):
     def test_in(self):
         for code, dtype in (("f", tenon.float32), ("d", tenon.float64), ("b", tenon.int8), ("h", tenon.int16),
-                            ("i", tenon.int32), ("q", tenon.int64), ("l", tenon.int64), ("B", tenon.uint8)):
+                            ("i", tenon.int32), ("q", tenon.int64), ("l", tenon.int64), ("B", tenon.uint8),
+                            ("H", tenon.uint16), ("I", tenon.uint32), ("Q", tenon.uint64), ("L", tenon.uint64)):
             t = tenon.tensor(array.array(code, [1, 2, 3]))
             self.assertEqual((t.tolist(), t.dtype), ([1, 2, 3], dtype), code)
         self.assertEqual(tenon.tensor(b"\x01\xff").tolist(), [1, 255])
@@ -28,7 +30,7 @@ class Buffers(unittest.TestCase):
         self.assertEqual(tenon.tensor(memoryview(array.array("i", range(6)))[::2]).tolist(), [0, 2, 4])
         self.assertEqual(tenon.tensor(array.array("d", [0.5]), dtype="f32", device="sim:0").tolist(), [0.5])
         with self.assertRaisesRegex(TypeError, "no dtype of Tenon"):
-            tenon.tensor(array.array("L", [1]))
+            tenon.tensor(memoryview(b"ab").cast("c"))
 
     def test_out(self):
         t = tenon.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -63,6 +65,23 @@ class Buffers(unittest.TestCase):
         self.assertEqual(tenon.tensor(a[:, ::-1].copy()).tolist(), [[3, 2, 1], [6, 5, 4]])
         self.assertEqual((tenon.ones(2) * numpy.float32(3)).tolist(), [3, 3])
         self.assertEqual((tenon.arange(3) + numpy.int64(3)).tolist(), [3, 4, 5])
+
+    @unittest.skipIf(numpy is None, "NumPy is not here")
+    def test_storage_dtypes_of_numpy(self):
+        for name in ("uint16", "uint32", "uint64", "complex64", "complex128"):
+            a = (numpy.arange(12) * 3 - 5).astype(name).reshape(3, 4)
+            for device in ("cpu:0", "sim:0"):
+                t = tenon.tensor(a, device=device)
+                self.assertIs(t.dtype, getattr(tenon, name))
+                for ours, theirs in ((t, a), (t.T, a.T), (t[1:, ::2], a[1:, ::2]), (t.flip((0,)), a[::-1])):
+                    self.assertEqual((ours.numpy().dtype, ours.numpy().tolist()), (a.dtype, theirs.tolist()))
+            shared = tenon.from_numpy(a)
+            shared[0] = shared[2]
+            self.assertEqual(a[0].tolist(), a[2].tolist())
+            self.assertEqual(numpy.from_dlpack(shared).tolist(), a.tolist())
+            for other in ("float32", "int64", "bool", "uint8", "complex64"):
+                with warnings.catch_warnings(action="ignore"):  # imaginary parts are dropped
+                    self.assertEqual(shared.to(getattr(tenon, other)).tolist(), a.astype(other).tolist(), (name, other))
 
 
 class DLPack(unittest.TestCase):
@@ -114,7 +133,8 @@ class Files(unittest.TestCase):
 
     def test_there_and_back(self):
         state = {"a": tenon.tensor([[1.5, 2.5]], dtype=tenon.bfloat16), "b": tenon.tensor([True, False]), "none": tenon.zeros(0, 2),
-                 "c": tenon.arange(3, device="sim:0")}
+                 "c": tenon.arange(3, device="sim:0"), "d": tenon.tensor([2**64 - 1, 0], dtype=tenon.uint64),
+                 "e": tenon.tensor([1 + 2j])}
         tenon.save(state, self.path)
         found = tenon.load(self.path)
         self.assertEqual(set(found), set(state))

@@ -26,10 +26,37 @@ class Making(unittest.TestCase):
     def test_every_dtype_and_device(self):
         for device in DEVICES:
             for dtype in (tenon.float32, tenon.float64, tenon.float16, tenon.bfloat16, tenon.int8, tenon.int16, tenon.int32,
-                          tenon.int64, tenon.uint8):
+                          tenon.int64, tenon.uint8, tenon.uint16, tenon.uint32, tenon.uint64, tenon.complex64, tenon.complex128):
                 t = tenon.tensor([[1, 2], [3, 100]], dtype=dtype, device=device)
                 self.assertEqual((t.tolist(), t.dtype, str(t.device)), ([[1, 2], [3, 100]], dtype, device))
             self.assertEqual(tenon.tensor([0, 2], dtype=tenon.bool, device=device).tolist(), [False, True])
+
+    def test_storage_dtypes(self):
+        large = tenon.tensor([2**64 - 1, 2**63, -1], dtype=tenon.uint64)
+        self.assertEqual((large.tolist(), large[0].item(), int(large[1])), ([2**64 - 1, 2**63, 2**64 - 1], 2**64 - 1, 2**63))
+        self.assertEqual(tenon.full((2,), 2**64 - 1, dtype=tenon.uint64).tolist(), [2**64 - 1] * 2)
+        z = tenon.tensor([1 + 2j, 3.5, True])
+        self.assertEqual((z.dtype, z.tolist(), z[0].item(), complex(z[1])), (tenon.complex64, [1 + 2j, 3.5, 1], 1 + 2j, 3.5))
+        self.assertEqual((z.real.tolist(), z.imag.tolist()), ([1, 3.5, 1], [2, 0, 0]))
+        z.imag[1] = 7
+        self.assertEqual(z.tolist(), [1 + 2j, 3.5 + 7j, 1])
+        self.assertEqual(tenon.full((1,), 1j, dtype="complex128").tolist(), [1j])
+        self.assertEqual(tenon.zeros(1, dtype=complex).dtype, tenon.complex64)
+        self.assertEqual(repr(tenon.tensor([1.5 - 2j])), "tensor([1.5000-2.j])")
+        self.assertEqual((tenon.complex64.is_complex, tenon.complex64.is_signed, tenon.uint16.is_signed, tenon.uint16.itemsize),
+                         (True, True, False, 2))
+        self.assertIs(tenon.promote_types(tenon.complex64, tenon.float64), tenon.complex128)
+        for call, error, says in ((lambda: z + z, tenon.Error, "not defined for c64.*convert it with tn_to_dtype first"),
+                                  (lambda: large.sum(), tenon.Error, "not defined for u64"),
+                                  (lambda: z.requires_grad_(), tenon.Error, "only floating dtypes"),
+                                  (lambda: tenon.ones(1, requires_grad=True).to(tenon.complex64), tenon.Error, "tn_detach"),
+                                  (lambda: float(z[0]), TypeError, "complex"),
+                                  (lambda: tenon.tensor(1j, dtype=tenon.float32), TypeError, "real parts"),
+                                  (lambda: tenon.tensor(2**64, dtype=tenon.uint64), OverflowError, ""),
+                                  (lambda: tenon.tensor([2**63, 0.5], dtype=tenon.uint64), OverflowError, "floating"),
+                                  (lambda: tenon.promote_types("uint16", "int32"), TypeError, "promote to no dtype")):
+            with self.assertRaisesRegex(error, says):
+                call()
 
     def test_lists_that_are_no_tensor(self):
         for data, error, says in (([[1], [2, 3]], ValueError, "different lengths"), ([[1], 2], ValueError, "different lengths"),
@@ -212,7 +239,7 @@ class Life(unittest.TestCase):
         for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
             self.assertEqual((made.tolist(), made.requires_grad, made.is_leaf), ([1, 2], True, True))
             self.assertNotEqual(made.data_ptr(), x.data_ptr())
-        for dtype in (tenon.bfloat16, tenon.float16, tenon.bool, tenon.int8):
+        for dtype in (tenon.bfloat16, tenon.float16, tenon.bool, tenon.int8, tenon.uint64, tenon.complex128):
             y = tenon.tensor([[1, 0]], dtype=dtype, device="sim:0")
             back = pickle.loads(pickle.dumps(y))
             self.assertEqual((back.tolist(), back.dtype, back.device), (y.tolist(), dtype, y.device))

@@ -96,7 +96,7 @@ TN_API tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info
 typedef struct tn_dtype_info {
     uint64_t struct_size;
     const char *name; /* "f32" */
-    const char *kind; /* "float", "int", "unsigned", "bool" */
+    const char *kind; /* "float", "int", "unsigned", "bool", "complex" */
     tn_dtype dtype;   /* its number */
     uint32_t bytes;   /* of an element */
 } tn_dtype_info;

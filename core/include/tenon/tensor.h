@@ -191,11 +191,12 @@ TN_API bool tn_shares_storage(const tn_tensor *a, const tn_tensor *b);
 /* How often the storage was written by in-place operators. */
 TN_API uint64_t tn_version_of(const tn_tensor *t);
 
-/* "f32" and so on; "?" for no dtype. The numbers begin at 0 without a gap, so the names up to "?" are
- * the list of dtypes; tn_dtype_list (tenon/introspect.h) says more. */
+/* "f32" and so on; "?" for no dtype. The numbers lie below TN_DTYPE_END, with gaps: tn_dtype_list
+ * (tenon/introspect.h) has those that there are. */
 TN_API const char *tn_dtype_name(tn_dtype dtype);
 TN_API int64_t tn_dtype_size(tn_dtype dtype);
-/* The dtype that values of both kinds promote to, as PyTorch's promote_types. */
+/* The dtype that values of both kinds promote to, as PyTorch's promote_types. TN_DTYPE_NONE where there
+ * is none, as for u16 and i32: convert one. */
 TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
 
 /* ---- data in and out --------------------------------------------------------------------- */
@@ -209,7 +210,8 @@ TN_API tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, 
  * for the device. */
 TN_API tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes);
 
-/* The value of a tensor of one element, as double or as integer. Waits for the device. */
+/* The value of a tensor of one element, as double or as integer. Waits for the device. What the type
+ * does not hold is refused, a complex number with an imaginary part among it: tn_to_host has all. */
 TN_API tn_status tn_item(tn_tensor *t, double *out);
 TN_API tn_status tn_item_i64(tn_tensor *t, int64_t *out);
 

@@ -9,6 +9,7 @@ import sys
 
 import ml_dtypes
 import numpy as np
+from safetensors import serialize_file
 from safetensors.numpy import save_file
 
 folder = pathlib.Path(sys.argv[1])
@@ -31,3 +32,6 @@ every = {
 }
 save_file(every, folder / "every_dtype.safetensors", {"format": "np"})
 save_file({"a": np.array([1, 2, 3], np.uint32), "b": np.array([1.5], np.float32)}, folder / "uint32.safetensors")
+serialize_file({"a": {"dtype": "float8_e4m3fn", "shape": [3], "data": bytes([0x38, 0x40, 0x44])},
+                "b": {"dtype": "float32", "shape": [1], "data": np.array([1.5], np.float32).tobytes()}},
+               str(folder / "float8.safetensors"), None)
