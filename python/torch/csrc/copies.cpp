@@ -1,6 +1,7 @@
 /* By hand: copies between devices and to the CPU, and values that leave the device. */
 #include "python/torch/csrc/hand.h"
 
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <tenon/storage.h>
@@ -81,10 +82,21 @@ void negate_elements(const Tensor &t) {
         return;
     }
     TN_SCOPE;
-    check(tn_neg_(borrow(t)));
+    tn_tensor *elements = borrow(t);
+    check(tn_neg_(t.is_complex() ? check(tn_view_as_real(elements)) : elements));
 }
 
-/* Of tensors on the CPU PyTorch resolves the bit. */
+/* The one place where complex numbers are computed with: what PyTorch's lazy conjugates come to. */
+void conjugate_elements(const Tensor &t) {
+    if (!is_ours(t)) {
+        t.conj_physical_();
+        return;
+    }
+    TN_SCOPE;
+    check(tn_neg_(check(tn_imag(borrow(t)))));
+}
+
+/* The bits that say the opposite, or the conjugate, of what is in memory. Of tensors on the CPU PyTorch resolves them. */
 Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
     if (dst.numel() == 0)
         return dst;
@@ -92,10 +104,16 @@ Tensor copy_from(const Tensor &self, const Tensor &dst, bool non_blocking) {
         copy_from(self, dst._neg_view(), false).neg_();
         return dst;
     }
-    Tensor source = self.is_cpu() ? self.resolve_neg() : self;
+    if (dst.is_cpu() && dst.is_conj()) {
+        copy_from(self, dst.conj(), false).conj_physical_();
+        return dst;
+    }
+    Tensor source = self.is_cpu() ? self.resolve_conj().resolve_neg() : self;
     copy_elements(source, dst, non_blocking);
     if (source.is_neg() != dst.is_neg())
         negate_elements(dst);
+    if (dst.is_complex() && source.is_conj() != dst.is_conj())
+        conjugate_elements(dst);
     return dst;
 }
 
@@ -104,9 +122,21 @@ Tensor copy_from_and_resize(const Tensor &self, const Tensor &dst) {
     return copy_from(self, dst, false);
 }
 
+template <typename T> at::Scalar read_scalar(tn_tensor *t) {
+    T value;
+    check(tn_to_host(t, &value, sizeof value));
+    return value;
+}
+
 at::Scalar local_scalar_dense(const Tensor &self) {
     TN_SCOPE;
     tn_tensor *t = borrow(self);
+    if (self.scalar_type() == at::kComplexFloat)
+        return read_scalar<c10::complex<float>>(t);
+    if (self.scalar_type() == at::kComplexDouble)
+        return read_scalar<c10::complex<double>>(t);
+    if (self.scalar_type() == at::kUInt64)
+        return read_scalar<uint64_t>(t);
     if (at::isFloatingType(self.scalar_type())) {
         double value = 0;
         check(tn_item(t, &value));
@@ -117,6 +147,13 @@ at::Scalar local_scalar_dense(const Tensor &self) {
     if (self.scalar_type() == at::kBool)
         return value != 0;
     return value;
+}
+
+Tensor &conj_physical_out(const Tensor &self, Tensor &out) {
+    at::native::resize_output(out, self.sizes());
+    out.copy_(self);
+    conjugate_elements(out);
+    return out;
 }
 
 bool equal(const Tensor &self, const Tensor &other) {
@@ -140,13 +177,17 @@ void add_copies(Hand &hand) {
     hand.add("_copy_from", TORCH_FN(copy_from));
     hand.add("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
     hand.add("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+    hand.add("conj_physical.out", TORCH_FN(conj_physical_out));
     hand.add("equal", TORCH_FN(equal));
     hand.add("record_stream", TORCH_FN(record_stream));
 }
 
 } // namespace tenon_torch
 
-/* Copies look at the bit themselves: resolved in front of one, it would take another copy. */
+/* Copies look at the bits themselves: resolved in front of one, they would take another copy. */
 TORCH_LIBRARY_IMPL(aten, Negative, m) {
+    m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
     m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

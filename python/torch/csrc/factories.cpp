@@ -7,6 +7,8 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 
 namespace tenon_torch {
@@ -239,6 +241,8 @@ void add_factories(Hand &hand) {
                  at::native::_reshape_alias)));
     hand.add("unfold", TORCH_FN(static_cast<Tensor (*)(const Tensor &, int64_t, int64_t, int64_t)>(
                            at::native::unfold)));
+    hand.add("view_as_real", TORCH_FN(at::native::view_as_real));
+    hand.add("view_as_complex", TORCH_FN(at::native::view_as_complex));
     hand.add("set_.source_Storage_storage_offset", TORCH_FN(set_to));
     hand.add("set_.source_Storage", TORCH_FN(set_to_storage));
     hand.add("set_.source_Tensor", TORCH_FN(set_to_tensor));

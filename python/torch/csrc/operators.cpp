@@ -180,7 +180,9 @@ class Arguments {
     }
 
     static tn_cell scalar_cell(const c10::Scalar &value) {
-        TORCH_CHECK_TYPE(!value.isComplex(), "Tenon has no complex numbers");
+        TORCH_CHECK_TYPE(!value.isComplex(),
+                         "a complex number is no argument of Tenon's operators; make "
+                         "the tensor on the CPU, and copy it");
         if (value.isBoolean())
             return tn_bool(value.toBool());
         return value.isIntegral(false) ? tn_int(value.toLong()) : tn_float(value.toDouble());

@@ -13,7 +13,8 @@ WIDER = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (3e-2, 2e-2)}
 # and where layers or steps add that up
 ADDED_UP = WIDER | {torch.float32: (5e-5, 1e-5)}
 ABSENT = (re.compile(r"Could not run '(aten::\S+)'"), re.compile(r"(aten::\S+) is not there on Tenon's devices"),
-          re.compile(r"(Tenon has no dtype \S+)"), re.compile(r"(Tenon has no complex numbers)"))
+          re.compile(r"(Tenon has no dtype \S+)"), re.compile(r"(a complex number is no argument)"),
+          re.compile(r"(not defined for \w+), which is stored, moved and converted only"), re.compile(r"becomes \w+, and (complex tensors have none)"))
 
 
 class Refused(Exception):
