@@ -104,7 +104,8 @@ class Json(unittest.TestCase):
         dtypes = {d["name"]: (d["number"], d["bytes"], d["kind"]) for d in self.parsed("dtypes")}
         self.assertEqual(dtypes["bf16"], (3, 2, "float"))
         self.assertEqual(dtypes["u8"], (8, 1, "unsigned"))
-        self.assertEqual(len(dtypes), 10)
+        self.assertEqual(dtypes["c64"], (14, 8, "complex"))
+        self.assertEqual(len(dtypes), 15)
 
     def test_one_op(self):
         (op,) = self.parsed("ops", "add.Tensor")

@@ -541,6 +541,10 @@ SHAPES = {
 
 # Not compared at all, and why.
 WITHOUT = {
+    "real": "it is of complex dtypes, which no sample is; tests/core and tests/torch have them",
+    "imag": "it is of complex dtypes, which no sample is; tests/core and tests/torch have them",
+    "view_as_real": "it is of complex dtypes, which no sample is; tests/core and tests/torch have them",
+    "view_as_complex": "its result is complex; tests/core and tests/torch have it",
     "to.device": "its argument is a device, of which there is one in a run",
     "multinomial": "which index a number draws is its own; tests/core counts them",
     "random_bits_from": "its words are those of random_bits, which tests/core compares",
