@@ -4,6 +4,7 @@
 
 #define RELU(sfx, T, U, DT) TNC_LOOP1(relu_##sfx, T, T, TNC_NOTHING, a < 0 ? 0 : a)
 RELU(f32, float, float, F32)
+RELU(bf16, tnc_bf16, float, BF16)
 RELU(f64, double, double, F64)
 TNC_INT_TYPES(RELU)
 
@@ -11,6 +12,7 @@ TNC_INT_TYPES(RELU)
     TNC_LOOP2(threshold_backward_##sfx, T, T, bound, b <= threshold ? 0 : a)
 #define THRESHOLD_INT(sfx, T, U, DT) THRESHOLD(sfx, T, int64_t threshold = attrs[0].v.i64)
 THRESHOLD(f32, float, float threshold = TNC_ATTR_F(float, 0))
+THRESHOLD(bf16, tnc_bf16, float threshold = TNC_ATTR_F(float, 0))
 THRESHOLD(f64, double, double threshold = attrs[0].v.f64)
 TNC_INT_TYPES(THRESHOLD_INT)
 
@@ -23,6 +25,7 @@ TNC_INT_TYPES(THRESHOLD_INT)
         return x < 0 ? e * r : r; \
     }
 SLOPE(f32, float, em_exp, em_fabs)
+SLOPE(bf16, tnc_bf16, em_exp, em_fabs)
 SLOPE(f64, double, exp, fabs)
 
 /* a = x, or a = gradient and b = x or the forward output. */
@@ -37,6 +40,7 @@ SLOPE(f64, double, exp, fabs)
     } \
     TNC_LOOP2(silu_backward_##sfx, T, T, TNC_NOTHING, a *silu_derivative_##sfx(b))
 SMOOTH(f32, float, em_sigmoid)
+SMOOTH(bf16, tnc_bf16, em_sigmoid)
 SMOOTH(f64, double, em_sigmoid_f64)
 
 /* gelu(x) = x Phi(x), or with Phi(x) ~ sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): the
@@ -69,6 +73,7 @@ static bool is_tanh(const tn_cell *attrs) {
 }
 
 GELU(f32, float, em_sigmoid, em_normal_cdf, em_exp)
+GELU(bf16, tnc_bf16, em_sigmoid, em_normal_cdf, em_exp)
 GELU(f64, double, em_sigmoid_f64, em_normal_cdf_f64, exp)
 
 static const tn_kernel records[] = {

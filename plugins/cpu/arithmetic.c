@@ -28,6 +28,7 @@
         return (b < 0) != (r < 0) ? r + b : r; \
     }
 FLOOR_DIVIDE(float, fmodf, floorf, copysignf)
+FLOOR_DIVIDE(tnc_bf16, fmodf, floorf, copysignf)
 FLOOR_DIVIDE(double, fmod, floor, copysign)
 
 /* NaN if either is; of two zeros x, so that clamp keeps -0. */
@@ -53,11 +54,14 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
               T high = attrs[1].tag == TN_CELL_NONE ? (T)INFINITY : TNC_ATTR_F(T, 1), \
               MINIMUM(MAXIMUM(a, low), high))
 FLOAT_LOOPS(f32, float, powf, fmodf)
+FLOAT_LOOPS(bf16, tnc_bf16, powf, fmodf)
 FLOAT_LOOPS(f64, double, pow, fmod)
 
 TNC_LOOP1(abs_f32, float, float, TNC_NOTHING, fabsf(a))
+TNC_LOOP1(abs_bf16, tnc_bf16, tnc_bf16, TNC_NOTHING, fabsf(a))
 TNC_LOOP1(abs_f64, double, double, TNC_NOTHING, fabs(a))
 TNC_LOOP1(sign_f32, float, float, TNC_NOTHING, a != a ? a : (float)((a > 0) - (a < 0)))
+TNC_LOOP1(sign_bf16, tnc_bf16, tnc_bf16, TNC_NOTHING, a != a ? a : (float)((a > 0) - (a < 0)))
 TNC_LOOP1(sign_f64, double, double, TNC_NOTHING, a != a ? a : (double)((a > 0) - (a < 0)))
 
 /* ---- integers: T the type, U its unsigned computing type --------------------------------- */

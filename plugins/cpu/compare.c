@@ -10,10 +10,11 @@
     TNC_LOOP2(ge_##sfx, uint8_t, T, TNC_NOTHING, a >= b) \
     TNC_LOOP1(logical_not_##sfx, uint8_t, T, TNC_NOTHING, a == 0)
 COMPARE_LOOPS(f32, float, float, F32)
+COMPARE_LOOPS(bf16, tnc_bf16, float, BF16)
 COMPARE_LOOPS(f64, double, double, F64)
 TNC_INT_TYPES(COMPARE_LOOPS)
 
-/* where only moves bits: one loop per size. Halves pass through it as f32, unchanged. */
+/* where only moves bits: one loop per size. Halves beside a scalar pass through it as f32, unchanged. */
 #define WHERE_LOOP(bits) \
     TNC_LOOP_HEAD(where_##bits) { \
         uint##bits##_t *r = out[0]; \
@@ -30,7 +31,7 @@ WHERE_LOOP(16)
 WHERE_LOOP(32)
 WHERE_LOOP(64)
 
-#define WHERE(DT, loop) TNC_TERNARY(where, DT, loop, .bool_in = 1)
+#define WHERE(DT, loop, ...) TNC_TERNARY(where, DT, loop, .bool_in = 1, __VA_ARGS__)
 
 #define COMPARE(op) \
     TNC_NUMBERS(TNC_BINARY, op, .bool_out = 1), TNC_BINARY(op, BOOL, op##_u8, .bool_out = 1)
@@ -46,8 +47,8 @@ static const tn_kernel records[] = {
     TNC_UNARY(logical_not, BOOL, logical_not_u8, .bool_out = 1),
     WHERE(F32, where_32),
     WHERE(F64, where_64),
-    WHERE(F16, where_32),
-    WHERE(BF16, where_32),
+    WHERE(F16, where_32, .stored = where_16),
+    WHERE(BF16, where_32, .stored = where_16),
     WHERE(I8, where_8),
     WHERE(I16, where_16),
     WHERE(I32, where_32),

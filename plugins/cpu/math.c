@@ -31,6 +31,7 @@
 
 #define LOOPS(op, f32, f64, expensive) \
     TNC_LOOP1(op##_f32, float, float, TNC_NOTHING, f32) \
+    TNC_LOOP1(op##_bf16, tnc_bf16, tnc_bf16, TNC_NOTHING, f32) \
     TNC_LOOP1(op##_f64, double, double, TNC_NOTHING, f64)
 FUNCTIONS(LOOPS)
 
@@ -39,6 +40,7 @@ TNC_LOOP1(cos_f64, double, double, TNC_NOTHING, cos(a))
 TNC_LOOP1(tan_f64, double, double, TNC_NOTHING, tan(a))
 
 TNC_LOOP2(atan2_f32, float, float, TNC_NOTHING, em_atan2(a, b))
+TNC_LOOP2(atan2_bf16, tnc_bf16, tnc_bf16, TNC_NOTHING, em_atan2(a, b))
 TNC_LOOP2(atan2_f64, double, double, TNC_NOTHING, atan2(a, b))
 
 /* The fast reduction of sin, cos and tan ends at TNC_TRIG_MAX; the few elements beyond it are done again
@@ -70,9 +72,9 @@ TRIG_LOOP(tan_f32, tnc_tan, tanf)
 #define RECORDS(op, f32, f64, expensive_) TNC_FLOATS(TNC_UNARY, op, .expensive = expensive_),
 
 static const tn_kernel records[] = {
-    FUNCTIONS(RECORDS) TNC_FLOATS(TNC_UNARY, sin, .expensive = 1),
-    TNC_FLOATS(TNC_UNARY, cos, .expensive = 1),
-    TNC_FLOATS(TNC_UNARY, tan, .expensive = 1),
+    FUNCTIONS(RECORDS) TNC_FLOATS_IN_BLOCKS(TNC_UNARY, sin, .expensive = 1),
+    TNC_FLOATS_IN_BLOCKS(TNC_UNARY, cos, .expensive = 1),
+    TNC_FLOATS_IN_BLOCKS(TNC_UNARY, tan, .expensive = 1),
     TNC_FLOATS(TNC_BINARY, atan2, .expensive = 1),
 };
 TNC_PUBLISH(math, records);

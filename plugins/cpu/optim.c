@@ -81,9 +81,9 @@ ADAMW(fused_adamw_from_f64, double, sqrt, FACTORS_FROM(double), 4)
 #define ADAMW_FROM(op, DT, loop, ...) STEP_FROM(op, DT, loop, 4, 3)
 
 static const tn_kernel records[] = {
-    TNC_FLOATS(SGD_STEP, fused_sgd),
-    TNC_FLOATS(ADAMW_STEP, fused_adamw),
-    TNC_FLOATS(SGD_FROM, fused_sgd_from),
-    TNC_FLOATS(ADAMW_FROM, fused_adamw_from),
+    TNC_FLOATS_IN_BLOCKS(SGD_STEP, fused_sgd),
+    TNC_FLOATS_IN_BLOCKS(ADAMW_STEP, fused_adamw),
+    TNC_FLOATS_IN_BLOCKS(SGD_FROM, fused_sgd_from),
+    TNC_FLOATS_IN_BLOCKS(ADAMW_FROM, fused_adamw_from),
 };
 TNC_PUBLISH(optim, records);

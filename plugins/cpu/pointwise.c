@@ -8,6 +8,7 @@
 typedef struct walk {
     tnc_plan plan; /* outputs first, then inputs */
     const tnc_pointwise *op;
+    tnc_loop loop;
     const tn_cell *attrs;
 } walk;
 
@@ -42,7 +43,7 @@ static void walk_range(void *context, int64_t begin, int64_t end, int slot) {
             if (!direct[k] && k >= n_out)
                 tnc_plan_move(p, &p->operands[k], at, blocks[k], n, false);
         }
-        w->op->loop(n, data, (const void *const *)data + n_out, w->attrs);
+        w->loop(n, data, (const void *const *)data + n_out, w->attrs);
         for (int k = 0; k < n_out; k++)
             if (!direct[k])
                 tnc_plan_move(p, &p->operands[k], at, blocks[k], n, true);
@@ -82,19 +83,38 @@ static void store_scalar(void *element, tn_dtype dtype, const tn_cell *cell) {
     }
 }
 
+/* Halves that go to a loop as they are stored: to the walker they are whole numbers of their size. */
+static void add_view(tnc_plan *p, const tn_tensor_view *v, bool stored) {
+    tnc_plan_add_view(p, v);
+    tnc_operand *o = &p->operands[p->n_operands - 1];
+    if (stored && tnc_is_half(v->dtype)) {
+        o->dtype = TN_I16;
+        o->cell = o->item;
+    }
+}
+
+static bool has_scalar(const tn_call *call, int n_in) {
+    for (int k = 0; k < n_in; k++)
+        if (!tnc_view(call, k))
+            return true;
+    return false;
+}
+
 static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
                                                        const tnc_pointwise *op) {
     walk w;
     w.op = op;
+    bool stored = op->stored && !has_scalar(call, op->n_in);
+    w.loop = stored ? op->stored : op->loop;
     w.attrs = call->args + op->n_in;
     tnc_plan_init(&w.plan, call->outs[0]);
     for (int k = 0; k < op->n_out; k++)
-        tnc_plan_add_view(&w.plan, call->outs[k]);
+        add_view(&w.plan, call->outs[k], stored);
     int64_t scalars[TNC_MAX_OPERANDS];
     for (int k = 0; k < op->n_in; k++) {
         const tn_tensor_view *v = tnc_view(call, k);
         if (v) {
-            tnc_plan_add_view(&w.plan, v);
+            add_view(&w.plan, v, stored);
         } else {
             tn_dtype wide = tnc_is_half(op->dtype) ? TN_F32 : op->dtype;
             tn_dtype dtype = k < op->bool_in ? TN_BOOL : wide;
@@ -120,7 +140,8 @@ run(const tn_call *call, const tnc_pointwise *op, int n_in, int n_out) {
     const void *in[TNC_MAX_OPERANDS];
     void *out[TNC_MAX_OPERANDS];
     int64_t numel = call->outs[0]->numel;
-    if (numel > TNC_GRAIN / 8 || tnc_is_half(op->dtype))
+    tnc_loop loop = tnc_is_half(op->dtype) ? op->stored : op->loop;
+    if (numel > TNC_GRAIN / 8 || !loop)
         return run_planned(call, op);
     for (int k = 0; k < n_in; k++) {
         const tn_cell *arg = &call->args[k];
@@ -133,7 +154,7 @@ run(const tn_call *call, const tnc_pointwise *op, int n_in, int n_out) {
             return run_planned(call, op);
         out[k] = tnc_data(call->outs[k]);
     }
-    op->loop(numel, out, in, call->args + n_in);
+    loop(numel, out, in, call->args + n_in);
     return TN_OK;
 }
 

@@ -15,6 +15,7 @@ typedef void (*tnc_loop)(int64_t n, void *const *out, const void *const *in, con
 
 typedef struct tnc_pointwise {
     tnc_loop loop;
+    tnc_loop stored; /* of bf16: the same on what is stored, where no operand is a scalar, which is f32 */
     uint8_t n_in, n_out;
     uint8_t dtype;     /* of all operands but the next */
     uint8_t bool_in;   /* this many leading inputs are bool */
@@ -31,6 +32,34 @@ tn_status tnc_pointwise_run_1(const tn_call *call);
 tn_status tnc_pointwise_run_2(const tn_call *call);
 tn_status tnc_pointwise_run_any(const tn_call *call);
 
+/* ---- elements ---------------------------------------------------------------------------- */
+
+/* What a loop calls its type: an f32 that is stored as bf16, converted in registers and rounded once. */
+typedef float tnc_bf16;
+
+static inline float tnc_read_tnc_bf16(const void *p, int64_t i) {
+    return tnc_from_bf16(((const uint16_t *)p)[i]);
+}
+
+static inline void tnc_write_tnc_bf16(void *p, int64_t i, float x) {
+    ((uint16_t *)p)[i] = tnc_to_bf16(x);
+}
+
+#define TNC_ELEMENT(T) \
+    static inline T tnc_read_##T(const void *p, int64_t i) { \
+        return ((const T *)p)[i]; \
+    } \
+    static inline void tnc_write_##T(void *p, int64_t i, T x) { \
+        ((T *)p)[i] = x; \
+    }
+TNC_ELEMENT(float)
+TNC_ELEMENT(double)
+TNC_ELEMENT(int8_t)
+TNC_ELEMENT(int16_t)
+TNC_ELEMENT(int32_t)
+TNC_ELEMENT(int64_t)
+TNC_ELEMENT(uint8_t)
+
 /* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) ----------- */
 
 #define TNC_LOOP_HEAD(name) \
@@ -38,37 +67,31 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 
 #define TNC_LOOP1(name, R, T, prepare, expression) \
     TNC_LOOP_HEAD(name) { \
-        R *r = out[0]; \
-        const T *pa = in[0]; \
         prepare; \
         TNC_INDEPENDENT \
         for (int64_t i = 0; i < n; i++) { \
-            T a = pa[i]; \
-            r[i] = (R)(expression); \
+            T a = tnc_read_##T(in[0], i); \
+            tnc_write_##R(out[0], i, (R)(expression)); \
         } \
     }
 
 #define TNC_LOOP2(name, R, T, prepare, expression) \
     TNC_LOOP_HEAD(name) { \
-        R *r = out[0]; \
-        const T *pa = in[0], *pb = in[1]; \
         prepare; \
         TNC_INDEPENDENT \
         for (int64_t i = 0; i < n; i++) { \
-            T a = pa[i], b = pb[i]; \
-            r[i] = (R)(expression); \
+            T a = tnc_read_##T(in[0], i), b = tnc_read_##T(in[1], i); \
+            tnc_write_##R(out[0], i, (R)(expression)); \
         } \
     }
 
 #define TNC_LOOP3(name, R, T, prepare, expression) \
     TNC_LOOP_HEAD(name) { \
-        R *r = out[0]; \
-        const T *pa = in[0], *pb = in[1], *pc = in[2]; \
         prepare; \
         TNC_INDEPENDENT \
         for (int64_t i = 0; i < n; i++) { \
-            T a = pa[i], b = pb[i], c = pc[i]; \
-            r[i] = (R)(expression); \
+            T a = tnc_read_##T(in[0], i), b = tnc_read_##T(in[1], i), c = tnc_read_##T(in[2], i); \
+            tnc_write_##R(out[0], i, (R)(expression)); \
         } \
     }
 
@@ -94,10 +117,16 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 #define TNC_TERNARY(op, DT, loop, ...) \
     TNC_POINTWISE(op, DT, loop, 3, 1, tnc_pointwise_run_any, __VA_ARGS__)
 
-/* The four floating dtypes of an operator with loops op_f32 and op_f64. */
-#define TNC_FLOATS(KIND, op, ...) \
+/* The four floating dtypes of an operator with loops op_f32 and op_f64, halves in blocks of f32. */
+#define TNC_FLOATS_IN_BLOCKS(KIND, op, ...) \
     KIND(op, F32, op##_f32, __VA_ARGS__), KIND(op, F64, op##_f64, __VA_ARGS__), \
         KIND(op, F16, op##_f32, __VA_ARGS__), KIND(op, BF16, op##_f32, __VA_ARGS__)
+
+/* The same where there is a loop op_bf16. */
+#define TNC_FLOATS(KIND, op, ...) \
+    KIND(op, F32, op##_f32, __VA_ARGS__), KIND(op, F64, op##_f64, __VA_ARGS__), \
+        KIND(op, F16, op##_f32, __VA_ARGS__), \
+        KIND(op, BF16, op##_f32, .stored = op##_bf16, __VA_ARGS__)
 
 /* The five integer dtypes of an operator with loops op_i8 and so on. */
 #define TNC_INTS(KIND, op, ...) \
