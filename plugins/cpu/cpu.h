@@ -174,6 +174,22 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* lanes[0] of n lanes, a power of two up to 64, comes to all of them, combined in a tree. Every step has a constant
+ * width, or the lanes would go through memory. */
+#define TNC_TREE_STEP(lanes, n, width, symbol) \
+    if ((n) > (width)) \
+        for (int lane_ = 0; lane_ < (width); lane_++) \
+            (lanes)[lane_] = (lanes)[lane_] symbol (lanes)[lane_ + (width)];
+#define TNC_TREE(lanes, n, symbol) \
+    do { \
+        TNC_TREE_STEP(lanes, n, 32, symbol) \
+        TNC_TREE_STEP(lanes, n, 16, symbol) \
+        TNC_TREE_STEP(lanes, n, 8, symbol) \
+        TNC_TREE_STEP(lanes, n, 4, symbol) \
+        TNC_TREE_STEP(lanes, n, 2, symbol) \
+        TNC_TREE_STEP(lanes, n, 1, symbol) \
+    } while (0)
+
 /* The iterations of the next loop are independent: an output may be one of the inputs, but then
  * element for element. Spares the compiler's overlap check, which would send in-place calls to
  * scalar code. */

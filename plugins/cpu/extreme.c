@@ -55,7 +55,7 @@
         memcpy(out, s->a, sizeof(T) * (size_t)width); \
     } \
     static const tnc_reducer op##_##sfx = {op##_rows_##sfx, op##_columns_##sfx, op##_merge_##sfx, \
-                                           op##_finish_##sfx}; \
+                                           op##_finish_##sfx, false}; \
     static void arg##op##_rows_##sfx(tnc_state *s, const void *data, int64_t n, int64_t first) { \
         const T *x = data; \
         T best = op##_run_##sfx(x, n), *a = s->a; \
@@ -101,7 +101,7 @@
             } \
     } \
     static const tnc_reducer arg##op##_##sfx = {arg##op##_rows_##sfx, arg##op##_columns_##sfx, \
-                                                arg##op##_merge_##sfx, index_finish};
+                                                arg##op##_merge_##sfx, index_finish, false};
 
 static void index_finish(const tnc_state *s, void *out, int64_t width, const tn_cell *attrs) {
     memcpy(out, s->b, sizeof(int64_t) * (size_t)width);

@@ -63,6 +63,16 @@ static inline void tnc_plan_add_view(tnc_plan *p, const tn_tensor_view *v) {
         o->strides[d] = v->sizes[d] == 1 ? 0 : v->strides[d] * o->item; /* else any number */
 }
 
+/* Halves that loops take as they are stored: to the walker they are whole numbers of their size. */
+static inline void tnc_plan_add_stored(tnc_plan *p, const tn_tensor_view *v) {
+    tnc_plan_add_view(p, v);
+    tnc_operand *o = &p->operands[p->n_operands - 1];
+    if (tnc_is_half(v->dtype)) {
+        o->dtype = TN_I16;
+        o->cell = o->item;
+    }
+}
+
 /* An operand that is one value everywhere. */
 static inline void tnc_plan_add_scalar(tnc_plan *p, void *value, tn_dtype dtype) {
     tnc_operand *o = tnc_plan_add(p, value, dtype);
@@ -251,10 +261,11 @@ static inline void tnc_store_run(void *dst, int64_t stride, const void *run, int
 
 /* The coordinates of linear index `i`. */
 static inline void tnc_plan_seek(const tnc_plan *p, int64_t i, int64_t *at) {
-    for (int d = p->rank - 1; d >= 0; d--) {
+    for (int d = p->rank - 1; d > 0; d--) {
         at[d] = i % p->sizes[d];
         i /= p->sizes[d];
     }
+    at[0] = i;
 }
 
 static inline char *tnc_plan_address(const tnc_plan *p, const tnc_operand *o, const int64_t *at) {

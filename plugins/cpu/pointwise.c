@@ -83,16 +83,6 @@ static void store_scalar(void *element, tn_dtype dtype, const tn_cell *cell) {
     }
 }
 
-/* Halves that go to a loop as they are stored: to the walker they are whole numbers of their size. */
-static void add_view(tnc_plan *p, const tn_tensor_view *v, bool stored) {
-    tnc_plan_add_view(p, v);
-    tnc_operand *o = &p->operands[p->n_operands - 1];
-    if (stored && tnc_is_half(v->dtype)) {
-        o->dtype = TN_I16;
-        o->cell = o->item;
-    }
-}
-
 static bool has_scalar(const tn_call *call, int n_in) {
     for (int k = 0; k < n_in; k++)
         if (!tnc_view(call, k))
@@ -107,14 +97,15 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     bool stored = op->stored && !has_scalar(call, op->n_in);
     w.loop = stored ? op->stored : op->loop;
     w.attrs = call->args + op->n_in;
+    void (*add_view)(tnc_plan *, const tn_tensor_view *) = stored ? tnc_plan_add_stored : tnc_plan_add_view;
     tnc_plan_init(&w.plan, call->outs[0]);
     for (int k = 0; k < op->n_out; k++)
-        add_view(&w.plan, call->outs[k], stored);
+        add_view(&w.plan, call->outs[k]);
     int64_t scalars[TNC_MAX_OPERANDS];
     for (int k = 0; k < op->n_in; k++) {
         const tn_tensor_view *v = tnc_view(call, k);
         if (v) {
-            add_view(&w.plan, v, stored);
+            add_view(&w.plan, v);
         } else {
             tn_dtype wide = tnc_is_half(op->dtype) ? TN_F32 : op->dtype;
             tn_dtype dtype = k < op->bool_in ? TN_BOOL : wide;

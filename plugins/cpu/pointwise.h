@@ -7,6 +7,7 @@
 #ifndef TNI_PLUGINS_CPU_POINTWISE_H
 #define TNI_PLUGINS_CPU_POINTWISE_H
 
+#include "plugins/cpu/element.h"
 #include "plugins/cpu/iterate.h"
 
 /* out[k][i] = f(in[0][i], in[1][i], ...; attributes) for i < n. Arrays are dense, of the computing
@@ -31,34 +32,6 @@ typedef struct tnc_pointwise {
 tn_status tnc_pointwise_run_1(const tn_call *call);
 tn_status tnc_pointwise_run_2(const tn_call *call);
 tn_status tnc_pointwise_run_any(const tn_call *call);
-
-/* ---- elements ---------------------------------------------------------------------------- */
-
-/* What a loop calls its type: an f32 that is stored as bf16, converted in registers and rounded once. */
-typedef float tnc_bf16;
-
-static inline float tnc_read_tnc_bf16(const void *p, int64_t i) {
-    return tnc_from_bf16(((const uint16_t *)p)[i]);
-}
-
-static inline void tnc_write_tnc_bf16(void *p, int64_t i, float x) {
-    ((uint16_t *)p)[i] = tnc_to_bf16(x);
-}
-
-#define TNC_ELEMENT(T) \
-    static inline T tnc_read_##T(const void *p, int64_t i) { \
-        return ((const T *)p)[i]; \
-    } \
-    static inline void tnc_write_##T(void *p, int64_t i, T x) { \
-        ((T *)p)[i] = x; \
-    }
-TNC_ELEMENT(float)
-TNC_ELEMENT(double)
-TNC_ELEMENT(int8_t)
-TNC_ELEMENT(int16_t)
-TNC_ELEMENT(int32_t)
-TNC_ELEMENT(int64_t)
-TNC_ELEMENT(uint8_t)
 
 /* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) ----------- */
 

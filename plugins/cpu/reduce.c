@@ -4,6 +4,7 @@
 
 enum {
     ROWS = 16,     /* of a group, that are gathered at once */
+    RUN = ROWS * TNC_GROUP, /* elements of a row that are: whole groups of sum.c's, which then are those of dense rows */
     CHUNK = 16384, /* elements */
     MAX_CHUNKS = 128,
     ENOUGH_GROUPS = 32, /* to keep threads busy without chunks */
@@ -37,9 +38,10 @@ static void plan(const tn_call *call, reduction *r) {
     const tn_tensor_view *in = tnc_view(call, 0), *out = call->outs[0];
     tnc_plan_init(&r->kept, out);
     tnc_plan_init(&r->reduced, in);
-    tnc_plan_add_view(&r->kept, in);
-    tnc_plan_add_view(&r->kept, out);
-    tnc_plan_add_view(&r->reduced, in);
+    void (*add_view)(tnc_plan *, const tn_tensor_view *) = r->op->stored ? tnc_plan_add_stored : tnc_plan_add_view;
+    add_view(&r->kept, in);
+    add_view(&r->kept, out);
+    add_view(&r->reduced, in);
     for (int d = 0; d < in->rank; d++)
         (is_reduced(call, d) ? r->kept.sizes : r->reduced.sizes)[d] = 1;
     r->reduced.numel = in->numel / out->numel;
@@ -75,7 +77,7 @@ static void reduce_chunk(const reduction *r, const int64_t *at, int64_t width, i
     const tnc_plan *k = &r->kept, *d = &r->reduced;
     const tnc_operand *in = &d->operands[0];
     const tnc_operand *kept = &k->operands[0];
-    _Alignas(64) char block[ROWS * TNC_GROUP * 8];
+    _Alignas(64) char block[RUN * 8];
     int64_t where[TN_MAX_RANK], n;
     int inner = d->rank - 1;
     const char *group = tnc_plan_address(k, kept, at);
@@ -109,7 +111,7 @@ static void reduce_chunk(const reduction *r, const int64_t *at, int64_t width, i
         } else {
             tnc_operand moved = *in;
             moved.base += shift;
-            n = tnc_min(TNC_BLOCK, end - i);
+            n = tnc_min(RUN, end - i);
             tnc_plan_move(d, &moved, where, block, n, false);
             r->op->rows(s, block, n, i);
         }
@@ -119,6 +121,10 @@ static void reduce_chunk(const reduction *r, const int64_t *at, int64_t width, i
 /* Where group g stands, and how many outputs it has. */
 static int64_t locate(const reduction *r, int64_t g, int64_t *at) {
     const tnc_plan *k = &r->kept;
+    if (r->width == 1) {
+        tnc_plan_seek(k, g, at);
+        return 1;
+    }
     int64_t run = k->sizes[k->rank - 1], per_run = tnc_ceil_div(run, r->width);
     int64_t first = g % per_run * r->width;
     tnc_plan_seek(k, g / per_run * run + first, at);
@@ -126,9 +132,14 @@ static int64_t locate(const reduction *r, int64_t g, int64_t *at) {
 }
 
 static void finish(const reduction *r, const int64_t *at, int64_t width, const tnc_state *s) {
+    const tnc_plan *k = &r->kept;
+    const tnc_operand *out = &k->operands[1];
     _Alignas(64) char block[TNC_GROUP * 8];
-    r->op->finish(s, block, width, r->attrs);
-    tnc_plan_move(&r->kept, &r->kept.operands[1], at, block, width, true);
+    bool direct = out->cell == out->item && (width == 1 || out->strides[k->rank - 1] == out->item);
+    void *results = direct ? tnc_plan_address(k, out, at) : block;
+    r->op->finish(s, results, width, r->attrs);
+    if (!direct)
+        tnc_plan_move(k, out, at, block, width, true);
 }
 
 static void reduce_tasks(void *context, int64_t begin, int64_t end, int slot) {
@@ -166,7 +177,7 @@ tn_status tnc_reduce(const tn_call *call) {
 }
 
 tn_status tnc_reduce_prepare(const tn_call *call, tn_plan *out) {
-    reduction r;
+    reduction r = {.op = call->user};
     plan(call, &r);
     out->workspace_bytes = r.n_chunks > 1 ? (uint64_t)(r.n_groups * r.n_chunks * r.state_bytes) : 0;
     return TN_OK;

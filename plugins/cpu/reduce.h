@@ -30,6 +30,7 @@ typedef struct tnc_reducer {
     void (*merge)(tnc_state *into, const tnc_state *from, int64_t width);
     /* results, dense, of the computing type (i64 for argmax and argmin) */
     void (*finish)(const tnc_state *s, void *out, int64_t width, const tn_cell *attrs);
+    bool stored; /* halves are read and written as they are stored */
 } tnc_reducer;
 
 enum {
@@ -50,9 +51,11 @@ tn_status tnc_reduce_prepare(const tn_call *call, tn_plan *out);
 #define TNC_REDUCTION_FLOATS(op, name) \
     TNC_REDUCTION(op, F32, name##_f32), TNC_REDUCTION(op, F64, name##_f64), \
         TNC_REDUCTION(op, F16, name##_f32), TNC_REDUCTION(op, BF16, name##_f32)
+#define TNC_REDUCTION_INTS(op, name) \
+    TNC_REDUCTION(op, I8, name##_i8), TNC_REDUCTION(op, I16, name##_i16), \
+        TNC_REDUCTION(op, I32, name##_i32), TNC_REDUCTION(op, I64, name##_i64), \
+        TNC_REDUCTION(op, U8, name##_u8)
 #define TNC_REDUCTION_NUMBERS(op, name) \
-    TNC_REDUCTION_FLOATS(op, name), TNC_REDUCTION(op, I8, name##_i8), \
-        TNC_REDUCTION(op, I16, name##_i16), TNC_REDUCTION(op, I32, name##_i32), \
-        TNC_REDUCTION(op, I64, name##_i64), TNC_REDUCTION(op, U8, name##_u8)
+    TNC_REDUCTION_FLOATS(op, name), TNC_REDUCTION_INTS(op, name)
 
 #endif

@@ -1,4 +1,5 @@
 /* sum and prod. */
+#include "plugins/cpu/element.h"
 #include "plugins/cpu/reduce.h"
 
 /* Partial results of a row: four vectors of 64 bytes, to hide latency. */
@@ -9,26 +10,23 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
 /* T as given, L in the lanes, A accumulated in. Runs of up to LANES * PAIR elements are combined in L, each
  * lane adding up to PAIR of them and the lanes in a tree, and carried in A. Columns add up to PAIR rows in L. */
 #define FOLD(op, sfx, T, L, A, symbol, identity) \
-    static void op##_rows_##sfx(tnc_state *s, const void *data, int64_t n, int64_t first) { \
-        const T *x = data; \
+    static void op##_rows_##sfx(tnc_state *s, const void *x, int64_t n, int64_t first) { \
         A total = s->n ? *(A *)s->a : identity; \
         s->n += n; \
-        for (; n >= LANES(L); n -= LANES(L)) { \
+        int64_t i = 0; \
+        while (n - i >= LANES(L)) { \
             L lanes[LANES(L)]; \
-            int64_t more = tnc_min(n / LANES(L), PAIR) - 1; \
+            int64_t end = i + tnc_min((n - i) / LANES(L), PAIR) * LANES(L); \
             for (int j = 0; j < LANES(L); j++) \
-                lanes[j] = (L)x[j]; \
-            x += LANES(L); \
-            for (int64_t k = 0; k < more; k++, x += LANES(L), n -= LANES(L)) \
+                lanes[j] = (L)tnc_read_##T(x, i + j); \
+            for (i += LANES(L); i < end; i += LANES(L)) \
                 for (int j = 0; j < LANES(L); j++) \
-                    lanes[j] = lanes[j] symbol(L) x[j]; \
-            for (int width = LANES(L) / 2; width > 0; width /= 2) \
-                for (int j = 0; j < width; j++) \
-                    lanes[j] = lanes[j] symbol lanes[j + width]; \
+                    lanes[j] = lanes[j] symbol(L) tnc_read_##T(x, i + j); \
+            TNC_TREE(lanes, LANES(L), symbol); \
             total = total symbol(A) lanes[0]; \
         } \
-        for (int64_t i = 0; i < n; i++) \
-            total = total symbol(A) x[i]; \
+        for (; i < n; i++) \
+            total = total symbol(A) tnc_read_##T(x, i); \
         *(A *)s->a = total; \
     } \
     static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t stride, int64_t rows, \
@@ -41,11 +39,11 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
         L sums[TNC_GROUP]; \
         for (const char *x = data; rows > 0; rows -= PAIR) { \
             for (int64_t j = 0; j < width; j++) \
-                sums[j] = (L)((const T *)x)[j]; \
+                sums[j] = (L)tnc_read_##T(x, j); \
             x += stride; \
             for (int64_t k = 1; k < tnc_min(rows, PAIR); k++, x += stride) \
                 for (int64_t j = 0; j < width; j++) \
-                    sums[j] = sums[j] symbol(L)((const T *)x)[j]; \
+                    sums[j] = sums[j] symbol(L) tnc_read_##T(x, j); \
             for (int64_t j = 0; j < width; j++) \
                 a[j] = a[j] symbol(A) sums[j]; \
         } \
@@ -61,23 +59,27 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
                                   const tn_cell *attrs) { \
         const A *a = s->a; \
         for (int64_t j = 0; j < width; j++) \
-            ((T *)out)[j] = (T)a[j]; \
+            tnc_write_##T(out, j, (T)a[j]); \
     } \
     static const tnc_reducer op##_##sfx = {op##_rows_##sfx, op##_columns_##sfx, op##_merge_##sfx, \
-                                           op##_finish_##sfx};
+                                           op##_finish_##sfx, tnc_stored_##T};
 
 /* -0 is the identity of IEEE addition: the sum of negative zeros stays one. */
 #define FOLD_INT(sfx, T, U, DT) \
     FOLD(sum, sfx, T, U, uint64_t, +, 0) \
     FOLD(prod, sfx, T, U, uint64_t, *, 1)
 FOLD(sum, f32, float, float, double, +, -0.0)
+FOLD(sum, bf16, tnc_bf16, float, double, +, -0.0)
 FOLD(sum, f64, double, double, double, +, -0.0)
 FOLD(prod, f32, float, double, double, *, 1)
+FOLD(prod, bf16, tnc_bf16, double, double, *, 1)
 FOLD(prod, f64, double, double, double, *, 1)
 TNC_INT_TYPES(FOLD_INT)
 
-static const tn_kernel records[] = {
-    TNC_REDUCTION_NUMBERS(sum, sum),
-    TNC_REDUCTION_NUMBERS(prod, prod),
-};
+#define RECORDS(op) \
+    TNC_REDUCTION(op, F32, op##_f32), TNC_REDUCTION(op, F64, op##_f64), \
+        TNC_REDUCTION(op, F16, op##_f32), TNC_REDUCTION(op, BF16, op##_bf16), \
+        TNC_REDUCTION_INTS(op, op)
+
+static const tn_kernel records[] = {RECORDS(sum), RECORDS(prod)};
 TNC_PUBLISH(sum, records);

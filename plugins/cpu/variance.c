@@ -13,11 +13,9 @@ static void var_add(tnc_state *s, int64_t j, double n, double mean, double m2) {
 
 enum { VAR_LANES = 32 };
 
-/* Of all lanes, in a tree. */
-static double var_total(double *lanes) {
-    for (int width = VAR_LANES / 2; width > 0; width /= 2)
-        for (int j = 0; j < width; j++)
-            lanes[j] += lanes[j + width];
+/* Of all lanes. */
+static inline double var_total(double *lanes) {
+    TNC_TREE(lanes, VAR_LANES, +);
     return lanes[0];
 }
 
@@ -70,7 +68,7 @@ static double var_total(double *lanes) {
             ((T *)out)[j] = (T)(m2[j] / (divisor > 0 ? divisor : 0)); \
     } \
     static const tnc_reducer var_##sfx = {var_rows_##sfx, var_columns_##sfx, var_merge, \
-                                          var_finish_##sfx};
+                                          var_finish_##sfx, false};
 
 static void var_merge(tnc_state *into, const tnc_state *from, int64_t width) {
     for (int64_t j = 0; j < width; j++)
