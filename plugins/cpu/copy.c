@@ -7,6 +7,7 @@
 /* X(suffix, C type) */
 #define SOURCES(X) \
     X(f32, float) \
+    X(bf16, tnc_bf16) \
     X(f64, double) \
     X(i8, int8_t) \
     X(i16, int16_t) \
@@ -34,22 +35,30 @@ static inline double odd_double(int64_t x) {
     return (double)(fits || (x & low) == 0 ? x : (x & ~low) | (low + 1));
 }
 
-/* f16 and bf16 are f32 in a loop. What is narrower goes to f32 exactly, what is wider is rounded to
- * odd on the way, so that it is not rounded twice. */
+/* bf16 is f32 in a loop, and f16 before and after it. What is narrower goes to f32 exactly, what is wider is rounded
+ * to odd on the way, so that it is not rounded twice. */
 TNC_LOOP1(f64_to_half, float, double, TNC_NOTHING, tnc_round_to_odd(a))
 TNC_LOOP1(i32_to_half, float, int32_t, TNC_NOTHING, tnc_round_to_odd(a))
 TNC_LOOP1(i64_to_half, float, int64_t, TNC_NOTHING, tnc_round_to_odd(odd_double(a)))
+TNC_LOOP1(bf16_to_bf16, tnc_bf16, tnc_bf16, TNC_NOTHING, a)
+TNC_LOOP1(f32_to_bf16, tnc_bf16, float, TNC_NOTHING, a)
+TNC_LOOP1(f64_to_bf16, tnc_bf16, double, TNC_NOTHING, tnc_round_to_odd(a))
+TNC_LOOP1(i8_to_bf16, tnc_bf16, int8_t, TNC_NOTHING, a)
+TNC_LOOP1(i16_to_bf16, tnc_bf16, int16_t, TNC_NOTHING, a)
+TNC_LOOP1(i32_to_bf16, tnc_bf16, int32_t, TNC_NOTHING, tnc_round_to_odd(a))
+TNC_LOOP1(i64_to_bf16, tnc_bf16, int64_t, TNC_NOTHING, tnc_round_to_odd(odd_double(a)))
+TNC_LOOP1(u8_to_bf16, tnc_bf16, uint8_t, TNC_NOTHING, a)
 
 /* In order of tn_dtype. */
 #define ROW(s, to_half) \
     { \
-        s##_to_f32, s##_to_f64, to_half, to_half, s##_to_i8, s##_to_i16, s##_to_i32, s##_to_i64, \
+        s##_to_f32, s##_to_f64, to_half, s##_to_bf16, s##_to_i8, s##_to_i16, s##_to_i32, s##_to_i64, \
             s##_to_u8, s##_to_bool \
     }
 
 static const tnc_loop loops[TN_DTYPE_COUNT][TN_DTYPE_COUNT] = {
     [TN_F32] = ROW(f32, f32_to_f32),  [TN_F64] = ROW(f64, f64_to_half),
-    [TN_F16] = ROW(f32, f32_to_f32),  [TN_BF16] = ROW(f32, f32_to_f32),
+    [TN_F16] = ROW(f32, f32_to_f32),  [TN_BF16] = ROW(bf16, bf16_to_f32),
     [TN_I8] = ROW(i8, i8_to_f32),     [TN_I16] = ROW(i16, i16_to_f32),
     [TN_I32] = ROW(i32, i32_to_half), [TN_I64] = ROW(i64, i64_to_half),
     [TN_U8] = ROW(u8, u8_to_f32),     [TN_BOOL] = ROW(u8, u8_to_f32),
@@ -69,7 +78,7 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
     _Alignas(64) char source[TNC_BLOCK * 8], result[TNC_BLOCK * 8];
     int64_t at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
-        n = tnc_min(TNC_BLOCK, end - i);
+        n = in->dense && out->dense ? end - i : tnc_min(TNC_BLOCK, end - i);
         tnc_plan_seek(p, i, at);
         const void *src = in->dense ? in->base + i * in->item : source;
         void *dst = out->dense ? out->base + i * out->item : result;
@@ -128,6 +137,17 @@ static void transpose_tile(char *dst, int64_t dst_stride, const char *src, int64
         memcpy(dst + r * dst_stride, to + r * LINE, LINE);
 }
 
+enum { NEIGHBOURS = 4 }; /* tiles of one page of the input that are taken one after the other */
+
+/* Tile t of rows * columns: its row and column. */
+static void find_tile(int64_t t, int64_t rows, int64_t columns, int64_t *out_row, int64_t *out_column) {
+    int64_t first = t / (NEIGHBOURS * columns) * NEIGHBOURS;
+    int64_t together = tnc_min(NEIGHBOURS, rows - first);
+    t -= first * columns;
+    *out_row = first + t % together;
+    *out_column = t / together;
+}
+
 /* Tasks are the tile pairs of (across, inner) for each index of the other dimensions. */
 static void transpose(void *context, int64_t begin, int64_t end, int slot) {
     const mover *m = context;
@@ -139,10 +159,10 @@ static void transpose(void *context, int64_t begin, int64_t end, int slot) {
     int64_t tile_rows = tnc_ceil_div(p->sizes[across], side);
     int64_t tile_columns = tnc_ceil_div(p->sizes[inner], side);
     for (int64_t t = begin; t < end; t++) {
-        int64_t rest = t, column = rest % tile_columns * side;
-        rest /= tile_columns;
-        int64_t row = rest % tile_rows * side;
-        rest /= tile_rows;
+        int64_t rest = t / (tile_rows * tile_columns), row, column;
+        find_tile(t % (tile_rows * tile_columns), tile_rows, tile_columns, &row, &column);
+        row *= side;
+        column *= side;
         char *dst = out->base + row * out->strides[across] + column * out->strides[inner];
         const char *src = in->base + row * in->strides[across] + column * in->strides[inner];
         for (int d = inner - 1; d >= 0; d--) {
@@ -189,14 +209,18 @@ static int dense_across(const tnc_plan *p) {
     return -1;
 }
 
+static void add_view(tnc_plan *p, const tn_tensor_view *v) {
+    (v->dtype == TN_BF16 ? tnc_plan_add_stored : tnc_plan_add_view)(p, v);
+}
+
 /* ---- the kernel -------------------------------------------------------------------------- */
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_copy_self), *out = call->outs[0];
     mover m;
     tnc_plan_init(&m.plan, out);
-    tnc_plan_add_view(&m.plan, out);
-    tnc_plan_add_view(&m.plan, in);
+    add_view(&m.plan, out);
+    add_view(&m.plan, in);
     tnc_plan_finish(&m.plan, true);
     const tnc_plan *p = &m.plan;
     if (in->dtype != out->dtype) {
