@@ -137,7 +137,7 @@ static void transpose_tile(char *dst, int64_t dst_stride, const char *src, int64
         memcpy(dst + r * dst_stride, to + r * LINE, LINE);
 }
 
-enum { NEIGHBOURS = 4 }; /* tiles of one page of the input that are taken one after the other */
+enum { NEIGHBOURS = 8 }; /* tiles of one page of the input that are taken one after the other */
 
 /* Tile t of rows * columns: its row and column. */
 static void find_tile(int64_t t, int64_t rows, int64_t columns, int64_t *out_row, int64_t *out_column) {

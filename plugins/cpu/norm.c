@@ -49,11 +49,37 @@ static array as_array(const tn_tensor_view *v) {
     return v ? (array){tnc_data(v), v->dtype} : (array){NULL, TN_F32};
 }
 
+enum { WIDENED = 4 * TNC_BLOCK };
+
+/* Halves that are asked for more than once are made f32 once, where they are few. */
+static void widen(array *a, int64_t n, float *block) {
+    if (!a->data || !tnc_is_half(a->dtype) || n > WIDENED)
+        return;
+    tnc_halves_to_floats(a->dtype, block, a->data, n);
+    *a = (array){(char *)block, TN_F32};
+}
+
+static void advance(array *a, int64_t n) {
+    if (a->data)
+        a->data += n * tnc_dtype_bytes(a->dtype);
+}
+
 static void rows(void *context, int64_t begin, int64_t end, int slot) {
-    const norm *l = context;
+    norm l = *(const norm *)context;
     (void)slot;
-    for (int64_t row = begin; row < end; row++)
-        l->row(l, row);
+    _Alignas(64) float weight[WIDENED], bias[WIDENED], x[WIDENED];
+    widen(&l.weight, l.n, weight);
+    widen(&l.bias, l.n, bias);
+    for (int64_t row = begin; row < end; row++) {
+        norm one = l;
+        advance(&one.x, row * l.n);
+        advance(&one.grad, row * l.n);
+        advance(&one.out, row * l.n);
+        advance(&one.mean, row);
+        advance(&one.rstd, row);
+        widen(&one.x, l.n, x);
+        l.row(&one, 0);
+    }
 }
 
 static tn_status run(const tn_call *call, norm *l, const tn_tensor_view *x, int64_t n_dims) {
