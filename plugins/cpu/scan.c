@@ -19,6 +19,24 @@ typedef union carry {
         } \
         carried->member = sum; \
     }
+
+/* Whole dense lines together: a line's sums wait for one another, those of several do not. The order within each is
+ * that of `line`. */
+#define LINES(sfx, T, A) \
+    static void lines_##sfx(void *const *out, const void *const *in, int64_t n) { \
+        A sums[TOGETHER] = {0}; \
+        for (int64_t i = 0; i < n; i++) \
+            for (int k = 0; k < TOGETHER; k++) { \
+                sums[k] += (A)((const T *)in[k])[i]; \
+                ((T *)out[k])[i] = (T)sums[k]; \
+            } \
+    }
+enum { TOGETHER = 4 };
+LINES(f32, float, double)
+LINES(f64, double, double)
+#define LINES_INT(sfx, T, U, DT) LINES(sfx, T, uint64_t)
+TNC_INT_TYPES(LINES_INT)
+
 #define LINE_INT(sfx, T, U, DT) LINE(sfx, T, uint64_t, u)
 LINE(f32, float, double, f)
 LINE(f64, double, double, f)
@@ -27,6 +45,7 @@ TNC_INT_TYPES(LINE_INT)
 /* What a record's user pointer leads to. */
 typedef struct line {
     void (*run)(void *out, const void *in, int64_t n, carry *carried);
+    void (*together)(void *const *out, const void *const *in, int64_t n);
 } line;
 
 typedef struct scan {
@@ -35,13 +54,29 @@ typedef struct scan {
     int64_t length, out_stride, in_stride;
 } scan;
 
+/* Lines i to i + TOGETHER - 1. */
+static void scan_together(const scan *s, int64_t i) {
+    void *out[TOGETHER];
+    const void *in[TOGETHER];
+    int64_t at[TN_MAX_RANK];
+    for (int k = 0; k < TOGETHER; k++) {
+        tnc_plan_seek(&s->plan, i + k, at);
+        out[k] = tnc_plan_address(&s->plan, &s->plan.operands[0], at);
+        in[k] = tnc_plan_address(&s->plan, &s->plan.operands[1], at);
+    }
+    s->line->together(out, in, s->length);
+}
+
 static void scan_lines(void *context, int64_t begin, int64_t end, int slot) {
     const scan *s = context;
     const tnc_operand *out = &s->plan.operands[0], *in = &s->plan.operands[1];
     (void)slot;
     _Alignas(64) char block[TNC_BLOCK * 8];
-    int64_t at[TN_MAX_RANK];
-    for (int64_t i = begin; i < end; i++) {
+    int64_t at[TN_MAX_RANK], i = begin;
+    if (tnc_is_direct(s->out_stride, out->dtype) && tnc_is_direct(s->in_stride, in->dtype))
+        for (; i + TOGETHER <= end; i += TOGETHER)
+            scan_together(s, i);
+    for (; i < end; i++) {
         tnc_plan_seek(&s->plan, i, at);
         char *dst = tnc_plan_address(&s->plan, out, at);
         const char *src = tnc_plan_address(&s->plan, in, at);
@@ -77,7 +112,7 @@ static tn_status run(const tn_call *call) {
 
 #define CUMSUM(DT, sfx) \
     TNC_KERNEL(cumsum, TN_DTYPE_BIT(TN_##DT), TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE, run, \
-               .user = (void *)&(const line){line_##sfx})
+               .user = (void *)&(const line){line_##sfx, lines_##sfx})
 #define CUMSUM_INT(sfx, T, U, DT) CUMSUM(DT, sfx),
 
 static const tn_kernel records[] = {CUMSUM(F32, f32), CUMSUM(F64, f64), CUMSUM(F16, f32),

@@ -9,7 +9,7 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
 
 /* T as given, L in the lanes, A accumulated in. Runs of up to LANES * PAIR elements are combined in L, each
  * lane adding up to PAIR of them and the lanes in a tree, and carried in A. Columns add up to PAIR rows in L. */
-#define FOLD(op, sfx, T, L, A, symbol, identity) \
+#define ROWS(op, sfx, T, L, A, symbol, identity) \
     static void op##_rows_##sfx(tnc_state *s, const void *x, int64_t n, int64_t first) { \
         A total = s->n ? *(A *)s->a : identity; \
         s->n += n; \
@@ -28,7 +28,9 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
         for (; i < n; i++) \
             total = total symbol(A) tnc_read_##T(x, i); \
         *(A *)s->a = total; \
-    } \
+    }
+
+#define REST(op, sfx, T, L, A, symbol, identity) \
     static void op##_columns_##sfx(tnc_state *s, const void *data, int64_t stride, int64_t rows, \
                                    int64_t width, int64_t first) { \
         A *a = s->a; \
@@ -64,12 +66,43 @@ enum { PAIR = 16 /* elements that are added in L before they are added in A */ }
     static const tnc_reducer op##_##sfx = {op##_rows_##sfx, op##_columns_##sfx, op##_merge_##sfx, \
                                            op##_finish_##sfx, tnc_stored_##T};
 
+#define FOLD(op, sfx, T, L, A, symbol, identity) \
+    ROWS(op, sfx, T, L, A, symbol, identity) \
+    REST(op, sfx, T, L, A, symbol, identity)
+
+/* Two bf16 are read as one word, of which each is an f32 but for a shift or a mask: lanes take every other element. */
+static void sum_rows_bf16(tnc_state *s, const void *data, int64_t n, int64_t first) {
+    enum { WORDS = 32 };
+    const uint16_t *x = data;
+    double total = s->n ? *(double *)s->a : -0.0;
+    s->n += n;
+    while (n >= 2 * WORDS) {
+        float lanes[2 * WORDS];
+        int64_t turns = tnc_min(n / (2 * WORDS), PAIR);
+        for (int j = 0; j < 2 * WORDS; j++)
+            lanes[j] = -0.0f;
+        n -= turns * 2 * WORDS;
+        for (; turns > 0; turns--, x += 2 * WORDS)
+            for (int j = 0; j < WORDS; j++) {
+                uint32_t word;
+                memcpy(&word, x + 2 * j, sizeof word);
+                lanes[j] += tnc_float(word << 16);
+                lanes[j + WORDS] += tnc_float(word & 0xffff0000);
+            }
+        TNC_TREE(lanes, 2 * WORDS, +);
+        total += lanes[0];
+    }
+    for (int64_t i = 0; i < n; i++)
+        total += tnc_from_bf16(x[i]);
+    *(double *)s->a = total;
+}
+
 /* -0 is the identity of IEEE addition: the sum of negative zeros stays one. */
 #define FOLD_INT(sfx, T, U, DT) \
     FOLD(sum, sfx, T, U, uint64_t, +, 0) \
     FOLD(prod, sfx, T, U, uint64_t, *, 1)
 FOLD(sum, f32, float, float, double, +, -0.0)
-FOLD(sum, bf16, tnc_bf16, float, double, +, -0.0)
+REST(sum, bf16, tnc_bf16, float, double, +, -0.0)
 FOLD(sum, f64, double, double, double, +, -0.0)
 FOLD(prod, f32, float, double, double, *, 1)
 FOLD(prod, bf16, tnc_bf16, double, double, *, 1)
