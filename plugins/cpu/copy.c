@@ -52,8 +52,8 @@ TNC_LOOP1(u8_to_bf16, tnc_bf16, uint8_t, TNC_NOTHING, a)
 /* In order of tn_dtype. */
 #define ROW(s, to_half) \
     { \
-        s##_to_f32, s##_to_f64, to_half, s##_to_bf16, s##_to_i8, s##_to_i16, s##_to_i32, s##_to_i64, \
-            s##_to_u8, s##_to_bool \
+        s##_to_f32, s##_to_f64, to_half, s##_to_bf16, s##_to_i8, s##_to_i16, s##_to_i32, \
+            s##_to_i64, s##_to_u8, s##_to_bool \
     }
 
 static const tnc_loop loops[TN_DTYPE_COUNT][TN_DTYPE_COUNT] = {
@@ -140,7 +140,8 @@ static void transpose_tile(char *dst, int64_t dst_stride, const char *src, int64
 enum { NEIGHBOURS = 8 }; /* tiles of one page of the input that are taken one after the other */
 
 /* Tile t of rows * columns: its row and column. */
-static void find_tile(int64_t t, int64_t rows, int64_t columns, int64_t *out_row, int64_t *out_column) {
+static void find_tile(int64_t t, int64_t rows, int64_t columns, int64_t *out_row,
+                      int64_t *out_column) {
     int64_t first = t / (NEIGHBOURS * columns) * NEIGHBOURS;
     int64_t together = tnc_min(NEIGHBOURS, rows - first);
     t -= first * columns;

@@ -186,7 +186,7 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
         memcpy((lanes), &low_, 16); \
     } else if ((n) > (width)) \
         for (int lane_ = 0; lane_ < (width); lane_++) \
-            (lanes)[lane_] = (lanes)[lane_] symbol (lanes)[lane_ + (width)];
+            (lanes)[lane_] = (lanes)[lane_] symbol(lanes)[lane_ + (width)];
 #define TNC_TREE(lanes, n, symbol) \
     do { \
         TNC_TREE_STEP(lanes, n, 32, symbol) \

@@ -97,7 +97,8 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     bool stored = op->stored && !has_scalar(call, op->n_in);
     w.loop = stored ? op->stored : op->loop;
     w.attrs = call->args + op->n_in;
-    void (*add_view)(tnc_plan *, const tn_tensor_view *) = stored ? tnc_plan_add_stored : tnc_plan_add_view;
+    void (*add_view)(tnc_plan *, const tn_tensor_view *) =
+        stored ? tnc_plan_add_stored : tnc_plan_add_view;
     tnc_plan_init(&w.plan, call->outs[0]);
     for (int k = 0; k < op->n_out; k++)
         add_view(&w.plan, call->outs[k]);

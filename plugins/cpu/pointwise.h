@@ -16,7 +16,8 @@ typedef void (*tnc_loop)(int64_t n, void *const *out, const void *const *in, con
 
 typedef struct tnc_pointwise {
     tnc_loop loop;
-    tnc_loop stored; /* of bf16: the same on what is stored, where no operand is a scalar, which is f32 */
+    tnc_loop
+        stored; /* of bf16: the same on what is stored, where no operand is a scalar, which is f32 */
     uint8_t n_in, n_out;
     uint8_t dtype;     /* of all operands but the next */
     uint8_t bool_in;   /* this many leading inputs are bool */

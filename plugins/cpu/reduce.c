@@ -3,8 +3,10 @@
 #include "plugins/cpu/iterate.h"
 
 enum {
-    ROWS = 16,     /* of a group, that are gathered at once */
-    RUN = ROWS * TNC_GROUP, /* elements of a row that are: whole groups of sum.c's, which then are those of dense rows */
+    ROWS = 16, /* of a group, that are gathered at once */
+    RUN =
+        ROWS *
+        TNC_GROUP, /* elements of a row that are: whole groups of sum.c's, which then are those of dense rows */
     CHUNK = 16384, /* elements */
     MAX_CHUNKS = 128,
     ENOUGH_GROUPS = 32, /* to keep threads busy without chunks */
@@ -38,7 +40,8 @@ static void plan(const tn_call *call, reduction *r) {
     const tn_tensor_view *in = tnc_view(call, 0), *out = call->outs[0];
     tnc_plan_init(&r->kept, out);
     tnc_plan_init(&r->reduced, in);
-    void (*add_view)(tnc_plan *, const tn_tensor_view *) = r->op->stored ? tnc_plan_add_stored : tnc_plan_add_view;
+    void (*add_view)(tnc_plan *, const tn_tensor_view *) =
+        r->op->stored ? tnc_plan_add_stored : tnc_plan_add_view;
     add_view(&r->kept, in);
     add_view(&r->kept, out);
     add_view(&r->reduced, in);

@@ -55,7 +55,6 @@ tn_status tnc_reduce_prepare(const tn_call *call, tn_plan *out);
     TNC_REDUCTION(op, I8, name##_i8), TNC_REDUCTION(op, I16, name##_i16), \
         TNC_REDUCTION(op, I32, name##_i32), TNC_REDUCTION(op, I64, name##_i64), \
         TNC_REDUCTION(op, U8, name##_u8)
-#define TNC_REDUCTION_NUMBERS(op, name) \
-    TNC_REDUCTION_FLOATS(op, name), TNC_REDUCTION_INTS(op, name)
+#define TNC_REDUCTION_NUMBERS(op, name) TNC_REDUCTION_FLOATS(op, name), TNC_REDUCTION_INTS(op, name)
 
 #endif
