@@ -176,15 +176,17 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
 }
 
 /* lanes[0] of n lanes, a power of two up to 64, comes to all of them, combined in a tree. Every step has a constant
- * width, or the lanes would go through memory; the one of 16 bytes is spelt out, or GCC takes its lanes one by one. */
+ * width, or the lanes would go through memory; those of 16 and 32 bytes are spelt out, or GCC takes lanes one by one. */
 #define TNC_TREE_STEP(lanes, n, width, symbol) \
-    if ((n) > (width) && (width) * sizeof *(lanes) == 16) { \
-        __typeof__(*(lanes)) __attribute__((vector_size(16))) low_, high_; \
-        memcpy(&low_, (lanes), 16); \
-        memcpy(&high_, (lanes) + (width), 16); \
-        low_ = low_ symbol high_; \
-        memcpy((lanes), &low_, 16); \
-    } else if ((n) > (width)) \
+    if ((n) > (width) && (width) * sizeof *(lanes) >= 16 && (width) * sizeof *(lanes) <= 32) \
+        for (int lane_ = 0; lane_ < (width); lane_ += 16 / (int)sizeof *(lanes)) { \
+            __typeof__(*(lanes)) __attribute__((vector_size(16))) low_, high_; \
+            memcpy(&low_, (lanes) + lane_, 16); \
+            memcpy(&high_, (lanes) + (width) + lane_, 16); \
+            low_ = low_ symbol high_; \
+            memcpy((lanes) + lane_, &low_, 16); \
+        } \
+    else if ((n) > (width)) \
         for (int lane_ = 0; lane_ < (width); lane_++) \
             (lanes)[lane_] = (lanes)[lane_] symbol(lanes)[lane_ + (width)];
 #define TNC_TREE(lanes, n, symbol) \
