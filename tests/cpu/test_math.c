@@ -68,9 +68,28 @@ static void errors_are_as_small_as_promised(void **state) {
     }
 }
 
+/* x Phi(x) gets small at the left, but no less exact than its exponent -x^2 / 2 can be rounded. */
+static void gelu_keeps_its_left_tail(void **state) {
+    int64_t n = 4001;
+    mini_tensor *x = tensor_create(TN_F32, 1, &n), *z = tensor_create(TN_F32, 1, &n);
+    float *in = elements_of(x);
+    const float *have = elements_of(z);
+    for (int64_t i = 0; i < n; i++)
+        in[i] = (float)i / 160 - 12.5f;
+    const tn_kernel *kernel = mini_find(&cpu, "gelu", TN_F32, TN_DTYPE_NONE);
+    tn_cell args[] = {mini_view(x), {.tag = TN_CELL_STRING, .v.string = "none"}};
+    assert_ok(mini_run(&cpu, kernel, 2, args, 1, &z));
+    for (int64_t i = 0; i < n; i++) {
+        double want = in[i] * 0.5 * erfc(in[i] * -0.70710678118654752);
+        if (!(fabs(have[i] - want) <= 1e-5 * fabs(want)))
+            fail_msg("gelu: %.9g at %.9g; it is %.9g", have[i], in[i], want);
+    }
+}
+
 int test_math(void) {
     const struct CMUnitTest tests[] = {
         TEST(errors_are_as_small_as_promised),
+        TEST(gelu_keeps_its_left_tail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
