@@ -18,7 +18,9 @@ static inline float tnc_from_bf16(uint16_t h) {
 static inline uint16_t tnc_to_bf16(float x) {
     uint32_t u = tnc_bits(x);
     uint32_t rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x400000;
-    return (uint16_t)((x != x ? quiet : rounded) >> 16);
+    /* signed, or GCC narrows each of the two by itself */
+    int32_t all = (int32_t)(x != x ? quiet : rounded);
+    return (uint16_t)(all >> 16);
 }
 
 /* ---- runs -------------------------------------------------------------------------------- */
