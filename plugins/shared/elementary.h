@@ -191,9 +191,9 @@ ELEMENTARY f32 em_normal_cdf(f32 x) {
     p = p * u + 1.44810212e+0f;
     p = p * u - 1.32981122e+0f;
     p = p * u + 0.5f;
-    f32 half = y * -0.721347520f; /* y half is -x^2 / 2 in powers of 2 */
-    f32 shifted = half * y + (ROUND_F32 + 64.0f);
-    f32 r = half * y - (shifted - (ROUND_F32 + 64.0f));
+    f32 slope = y * -0.721347520f; /* y slope is -x^2 / 2 in powers of 2 */
+    f32 shifted = slope * y + (ROUND_F32 + 64.0f);
+    f32 r = slope * y - (shifted - (ROUND_F32 + 64.0f));
     f32 q = 1.32647203e-3f;
     q = q * r + 9.67151299e-3f;
     q = q * r + 5.55073358e-2f;
