@@ -45,7 +45,7 @@ TNC_INT_TYPES(LINE_INT)
 /* What a record's user pointer leads to. */
 typedef struct line {
     void (*run)(void *out, const void *in, int64_t n, carry *carried);
-    void (*together)(void *const *out, const void *const *in, int64_t n);
+    void (*together)(void *const *out, const void *const *in, int64_t n); /* NULL: one by one */
 } line;
 
 typedef struct scan {
@@ -73,7 +73,8 @@ static void scan_lines(void *context, int64_t begin, int64_t end, int slot) {
     (void)slot;
     _Alignas(64) char block[TNC_BLOCK * 8];
     int64_t at[TN_MAX_RANK], i = begin;
-    if (tnc_is_direct(s->out_stride, out->dtype) && tnc_is_direct(s->in_stride, in->dtype))
+    if (s->line->together && tnc_is_direct(s->out_stride, out->dtype) &&
+        tnc_is_direct(s->in_stride, in->dtype))
         for (; i + TOGETHER <= end; i += TOGETHER)
             scan_together(s, i);
     for (; i < end; i++) {
