@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/subject/fence.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ enum {
 };
 
 static pthread_mutex_t fence_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool wanted;
+static atomic_bool wanted; /* while it is not, nobody holds the lock when a process is forked */
 static char *fences;
 static uint64_t page_bytes, next_page, n_live;
 static bool given_back[PAGES];
@@ -30,7 +31,7 @@ void tc_fence_set(bool on) {
         next_page = 0;
         memset(given_back, 0, sizeof given_back);
     }
-    wanted = on && fences;
+    atomic_store(&wanted, on && fences);
     pthread_mutex_unlock(&fence_lock);
 }
 
@@ -48,9 +49,11 @@ bool tc_fence_was_freed(const void *p) {
 
 char *tc_fence_alloc(uint64_t room) {
     char *end = NULL;
+    if (!atomic_load(&wanted))
+        return NULL;
     pthread_mutex_lock(&fence_lock);
-    uint64_t pages = wanted ? room / page_bytes + (room % page_bytes != 0) : 0;
-    if (wanted && n_live < LIVE && pages < PAGES - next_page) {
+    uint64_t pages = room / page_bytes + (room % page_bytes != 0);
+    if (n_live < LIVE && pages < PAGES - next_page) {
         char *begin = fences + next_page * page_bytes;
         if (mprotect(begin, pages * page_bytes, PROT_READ | PROT_WRITE) == 0) {
             end = begin + pages * page_bytes;
