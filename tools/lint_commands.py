@@ -17,7 +17,7 @@ import sys
 from tree import ROOT
 
 FOLDERS = ("base", "dispatcher", "loader", "core", "nn", "cli", "samples", "plugins", "plugin-sdk", "python")
-GCC_ONLY = re.compile(r"-Wno-stringop-overflow|-fno-semantic-interposition|-f(lto|ipa)\S*")
+GCC_ONLY = re.compile(r"-Wno-stringop-overflow|-fno-semantic-interposition|-fno-thread-jumps|-f(lto|ipa)\S*")
 
 
 def main():
