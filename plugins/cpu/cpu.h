@@ -186,8 +186,8 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
             low_ = low_ symbol high_; \
             memcpy((lanes) + lane_, &low_, 16); \
         } \
-    else if ((n) > (width)) \
-        for (int lane_ = 0; lane_ < (width); lane_++) \
+    else \
+        for (int lane_ = 0; lane_ < ((n) > (width) ? (width) : 0); lane_++) \
             (lanes)[lane_] = (lanes)[lane_] symbol(lanes)[lane_ + (width)];
 #define TNC_TREE(lanes, n, symbol) \
     do { \
