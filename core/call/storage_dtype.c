@@ -63,7 +63,6 @@ static tn_status check_one_dtype(const tn_op *op, const tn_cell *args, tn_dtype 
 
 /* The cells of a call on the carriers of one part. */
 typedef struct carried {
-    const tn_op *op;
     tn_dtype dtype;
     tni_carrier carrier;
     int32_t part;
@@ -120,7 +119,7 @@ static tn_status carry_arg(carried *c, uint32_t arg) {
 /* The operator on part `part`; *out is its result, owned. */
 static tn_status run_part(const tn_op *op, const tn_cell *args, tn_dtype dtype, int32_t part,
                           tn_tensor **out) {
-    carried c = {.op = op, .dtype = dtype, .carrier = tni_carrier_of(dtype), .part = part};
+    carried c = {.dtype = dtype, .carrier = tni_carrier_of(dtype), .part = part};
     memcpy(c.cells, args, op->schema->n_args * sizeof *args);
     tn_status status = TN_OK;
     uint32_t mask = moved_args(tni_info(op));

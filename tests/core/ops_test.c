@@ -3,6 +3,18 @@
 
 tn_device dev;
 
+bool device_named(int argc, char **argv, char *name) {
+    if (argc < 2)
+        return true;
+    snprintf(name, 32, "%s", argv[1]);
+    bool there = tn_device_parse(name).type != 0;
+    if (there)
+        tn_shutdown();
+    else
+        printf("skipped: %s\n", tn_error_message());
+    return there;
+}
+
 int on_device(void **state) {
     const char *name = *state;
     void *none = NULL;

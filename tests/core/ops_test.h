@@ -20,6 +20,10 @@ extern tn_device dev; /* the device of the running test, and the default device 
 int on_device(void **state);
 int leave_device(void **state);
 
+/* The device that a test's command line names, instead of `name` (room for 32). False: it cannot be opened here, which was said;
+ * the test ends with 77. */
+bool device_named(int argc, char **argv, char *name);
+
 /* A tensor of the values given, of any dtype: of(TN_F32, TN_SHAPE(2), 1, 2). */
 #define of(dtype, shape, ...) \
     of_values(dtype, shape, (const double[]){__VA_ARGS__}, \

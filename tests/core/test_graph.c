@@ -520,14 +520,8 @@ static void test_pinned_memory_is_read_at_each_replay(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1) {
-        snprintf(device_name, sizeof device_name, "%s", argv[1]);
-        if (tn_device_parse(device_name).type == 0) {
-            printf("skipped: %s\n", tn_error_message());
-            return 77;
-        }
-        tn_shutdown();
-    }
+    if (!device_named(argc, argv, device_name))
+        return 77;
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(test_a_replay_reads_its_inputs_anew),
         GRAPH_TEST(test_training_by_replay_is_training),

@@ -513,14 +513,8 @@ static void indices_are_converted(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1) {
-        snprintf(device_name, sizeof device_name, "%s", argv[1]);
-        if (tn_device_parse(device_name).type == 0) {
-            printf("skipped: %s\n", tn_error_message());
-            return 77;
-        }
-        tn_shutdown();
-    }
+    if (!device_named(argc, argv, device_name))
+        return 77;
     const struct CMUnitTest tests[] = {
         STORAGE_TEST(elements_move_whole),
         STORAGE_TEST(zeros_come_in),

@@ -135,7 +135,8 @@ static void run_contract(const tc_case *c, const tc_options *options, tc_verdict
 /* ---- what cases leave behind ------------------------------------------------------------- */
 
 /* One case of contract/ in a life of its own, after which nothing of the host's may be left: what it
- * refuses, and what there is nothing to do for, included. The host's memory is fenced meanwhile. True: more threads run than `before`. */
+ * refuses, and what there is nothing to do for, included. The host's memory is fenced meanwhile. True:
+ * more threads run than `before`. */
 static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_census *before) {
     char line[TC_MAX_LINE], when[TC_MAX_LINE + 32], why[TC_MESSAGE];
     tc_case c;

@@ -284,8 +284,7 @@ static void check_modes(tc_comparison *m, uint32_t n_threads) {
     if (v.status == TC_FAIL)
         tc_verdict_set(m->out, TC_FAIL, TNP_PROCESS_STATE_KEPT,
                        "%s: after it on %u host threads sums come out otherwise (%s); a thread's "
-                       "modes are put back "
-                       "before its work is over",
+                       "modes are put back before its work is over",
                        m->call.record->op, n_threads, v.message);
     tc_arena_finish(&arena);
 }
