@@ -168,6 +168,41 @@ static tn_status run_parts(const tn_op *op, const tn_cell *args, tn_dtype dtype,
     return status;
 }
 
+/* ---- indices ----------------------------------------------------------------------------- */
+
+/* Arguments of a kernel, as a mask, that are indices. */
+static uint32_t index_args(const tni_op_info *info) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; info->kernel >= 0 && i < tni_kernel_types_of[info->kernel].n_args; i++)
+        if (tni_kernel_types_of[info->kernel].args[i] == TN_KERNEL_FIXED(TN_I64) &&
+            info->kernel_args[i] < TNI_ARG_CONSTANT)
+            mask |= 1u << info->kernel_args[i];
+    return mask;
+}
+
+/* Unsigned indices as the kernel has them; what else is of a storage dtype is refused. */
+static tn_status run_on_indices(const tn_op *op, tn_keyset below, const tn_cell *args,
+                                tn_cell *rets) {
+    tn_cell cells[TNI_MAX_ARGS];
+    tni_temps temps = {0};
+    tn_status status = TN_OK;
+    memcpy(cells, args, op->schema->n_args * sizeof *args);
+    for (uint32_t mask = index_args(tni_info(op)); mask && status == TN_OK; mask &= mask - 1) {
+        tn_cell *cell = &cells[__builtin_ctz(mask)];
+        tn_tensor *t = tni_arg_tensor(cell);
+        if (!t || !tni_is_storage_dtype(t->view.dtype) || tni_is_complex(t->view.dtype))
+            continue;
+        *cell = tni_cell_tensor(tni_own(&temps, tni_cast_data(t, TN_I64)));
+        status = cell->v.pointer ? TN_OK : tni_failed();
+    }
+    if (status == TN_OK)
+        status = find_storage_dtype(op, cells, ~0u) == TN_DTYPE_NONE
+                     ? tni_dispatch(op, below, cells, rets)
+                     : refuse(op, cells);
+    tni_temps_finish(&temps);
+    return status;
+}
+
 tn_status tni_storage_dtype_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                     tn_cell *rets, void *user) {
     const tni_op_info *info = tni_info(op);
@@ -175,8 +210,8 @@ tn_status tni_storage_dtype_handler(const tn_op *op, tn_keyset keys, const tn_ce
         info && info->moved ? find_storage_dtype(op, args, moved_args(info)) : TN_DTYPE_NONE;
     if (dtype != TN_DTYPE_NONE)
         return run_parts(op, args, dtype, rets);
+    tn_keyset below = tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE);
     /* a program's operator knows what it can do, and an index is converted */
     bool passes = !info || info->moved || info->kind == TNI_OP_VIEW || info->passes_storage;
-    return passes ? tni_dispatch(op, tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE), args, rets)
-                  : refuse(op, args);
+    return passes ? tni_dispatch(op, below, args, rets) : run_on_indices(op, below, args, rets);
 }

@@ -68,6 +68,23 @@ static int integer(PyObject *object, int64_t *out) {
     return *out == -1 && PyErr_Occurred() ? -1 : 1;
 }
 
+bool tnp_is_complex_number(PyObject *object) {
+    if (PyComplex_Check(object) || PyFloat_Check(object) || PyLong_Check(object) ||
+        tnp_is_tensor(object) || !PyObject_HasAttrString(object, "__complex__"))
+        return PyComplex_Check(object);
+    /* NumPy's numbers all have __complex__ and __float__; to module numbers they say what they are */
+    PyObject *numbers = PyImport_ImportModule("numbers");
+    PyObject *any = numbers ? PyObject_GetAttrString(numbers, "Complex") : NULL;
+    PyObject *real = any ? PyObject_GetAttrString(numbers, "Real") : NULL;
+    bool is =
+        real && PyObject_IsInstance(object, any) == 1 && PyObject_IsInstance(object, real) == 0;
+    Py_XDECREF(numbers);
+    Py_XDECREF(any);
+    Py_XDECREF(real);
+    PyErr_Clear();
+    return is;
+}
+
 int tnp_scalar_from(PyObject *object, tn_cell *cell) {
     if (PyBool_Check(object)) {
         *cell = tn_bool(object == Py_True);
@@ -84,7 +101,7 @@ int tnp_scalar_from(PyObject *object, tn_cell *cell) {
     if (found != 0)
         return found;
     if (tnp_is_tensor(object) || !PyObject_HasAttrString(object, "__float__") ||
-        PyUnicode_Check(object))
+        PyUnicode_Check(object) || tnp_is_complex_number(object))
         return 0;
     PyObject *number = PyNumber_Float(object); /* numpy's float32, say */
     if (!number && PyErr_ExceptionMatches(PyExc_TypeError))

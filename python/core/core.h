@@ -93,6 +93,8 @@ tn_tensor **tnp_handles(PyObject *object, bool with_none, const char *what, tnp_
                         uint64_t *out_n);
 /* A Python number as a Scalar: 1; 0 where it is none; -1 with an exception. */
 int tnp_scalar_from(PyObject *object, tn_cell *cell);
+/* Python's complex, or NumPy's: a number that has an imaginary part, and no order. */
+bool tnp_is_complex_number(PyObject *object);
 
 /* ---- operators (operators.c) ------------------------------------------------------------- */
 

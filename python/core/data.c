@@ -148,7 +148,10 @@ static int collect(PyObject *data, nest *n, int d, int64_t *at) {
     tn_cell cell;
     double imaginary = 0;
     bool is_tensor = tnp_is_tensor(data);
-    PyObject *value = is_tensor ? tnp_item(data, NULL) : Py_NewRef(data);
+    PyObject *value = is_tensor ? tnp_item(data, NULL)
+                      : tnp_is_complex_number(data)
+                          ? PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, data, NULL)
+                          : Py_NewRef(data);
     int found = !value ? -1 : is_list(value) ? 0 : number_from(value, n, &cell, &imaginary);
     bool is_complex = value && PyComplex_Check(value);
     Py_XDECREF(value);

@@ -108,8 +108,10 @@ static PyObject *resolve(PyObject *item, PyObject *self) {
     if (dtype == TN_BOOL || ((dtype == TN_I64 || dtype == TN_I32) && tn_rank(tnp_handle(t)) > 0))
         return t;
     bool is_nothing = !tnp_is_tensor(item) && tn_numel(tnp_handle(t)) == 0; /* [] */
-    if (dtype <= TN_BF16 && !is_nothing) {
-        PyErr_Format(PyExc_IndexError, "indices are of integers or bool, not of %s",
+    bool is_index = dtype > TN_BF16 && dtype < TN_U64; /* of u64 not all would be numbers of i64 */
+    if (!is_index && !is_nothing) {
+        PyErr_Format(PyExc_IndexError,
+                     "indices are of integers up to int64 or bool, not of %s: convert them first",
                      tn_dtype_name(dtype));
     } else if (tn_rank(tnp_handle(t)) == 0) {
         made = tnp_item(t, NULL);

@@ -510,6 +510,30 @@ static void indices_are_converted(void **state) {
     assert_elements(tn_index_select(x, 0, index), TN_SHAPE(2), 3, 0);
     assert_null(tn_index_select(x, 0, tn_to_dtype(index, TN_C64)));
     assert_error(TN_ERR_DTYPE, "index must be an integer tensor, but is c64", NULL);
+    assert_elements(tn_index_add(x, 0, index, counting(TN_F32, TN_SHAPE(2))), TN_SHAPE(4), 1, 1, 2,
+                    3);
+    assert_null(tn_index_add(x, 0, tn_to_dtype(index, TN_C64), x));
+    assert_error(TN_ERR_DTYPE, "tn_index_add: not defined for c64", NULL);
+}
+
+/* Backward is given the index that forward had. */
+static void gradients_go_by_indices(void **state) {
+    static const tn_dtype dtypes[] = {TN_U16, TN_U32, TN_U64};
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *x = requiring_grad(counting(TN_F32, TN_SHAPE(3)));
+        tn_tensor *index = tn_to_dtype(of(TN_I64, TN_SHAPE(3), 2, 0, 2), dtypes[i]);
+        assert_ok(tn_backward(tn_sum(tn_index_select(x, 0, index))));
+        assert_elements(tn_grad(x), TN_SHAPE(3), 1, 0, 2);
+        tn_tensor *y = requiring_grad(counting(TN_F32, TN_SHAPE(3)));
+        assert_ok(tn_backward(tn_sum(tn_gather(y, 0, index))));
+        assert_elements(tn_grad(y), TN_SHAPE(3), 1, 0, 2);
+    }
+}
+
+static void an_imaginary_part_is_not_dropped(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(2)), *mask = of(TN_BOOL, TN_SHAPE(2), 1, 0);
+    assert_null(tn_masked_fill(x, mask, tn_to_dtype(of(TN_F32, TN_SCALAR_SHAPE, 7), TN_C64)));
+    assert_error(TN_ERR_DTYPE, "tn_masked_fill: value is c64, and self f32", NULL);
 }
 
 int main(int argc, char **argv) {
@@ -533,6 +557,8 @@ int main(int argc, char **argv) {
         STORAGE_TEST(joined_tensors_promote_as_pytorch_does),
         STORAGE_TEST(gradients_do_not_vanish_in_complex_numbers),
         STORAGE_TEST(indices_are_converted),
+        STORAGE_TEST(gradients_go_by_indices),
+        STORAGE_TEST(an_imaginary_part_is_not_dropped),
     };
     return cmocka_run_group_tests_name("storage dtypes", tests, NULL, NULL);
 }

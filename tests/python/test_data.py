@@ -83,6 +83,15 @@ class Buffers(unittest.TestCase):
                 with warnings.catch_warnings(action="ignore"):  # imaginary parts are dropped
                     self.assertEqual(shared.to(getattr(tenon, other)).tolist(), a.astype(other).tolist(), (name, other))
 
+    @unittest.skipIf(numpy is None, "NumPy is not here")
+    def test_complex_numbers_of_numpy_keep_both_parts(self):
+        for number in (numpy.complex64(1 + 2j), numpy.complex128(1 + 2j)):
+            for data in (number, [number], [1, number]):
+                self.assertEqual(tenon.tensor(data).reshape(-1).tolist()[-1], 1 + 2j)
+            with self.assertRaises(TypeError):
+                tenon.tensor([number], dtype=tenon.float32)
+        self.assertEqual(tenon.tensor([numpy.float32(1.5), numpy.int8(2)]).dtype, tenon.float32)
+
 
 class DLPack(unittest.TestCase):
     def test_there_and_back(self):

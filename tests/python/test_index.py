@@ -115,6 +115,15 @@ class Basic(unittest.TestCase):
 
 
 class Gathering(unittest.TestCase):
+    def test_what_is_no_index(self):
+        x = tenon.arange(5)
+        for index in (tenon.tensor([1.0]), tenon.tensor([1j]), tenon.tensor([2 ** 64 - 1], dtype=tenon.uint64)):
+            with self.assertRaisesRegex(IndexError, "indices are of integers"):
+                x[index]
+            with self.assertRaisesRegex(IndexError, "indices are of integers"):
+                x[index] = 0
+        self.assertEqual(x[tenon.tensor([4, 0], dtype=tenon.uint32)].tolist(), [4, 0])
+
     def test_tensors_lists_and_masks(self):
         for device in ("cpu:0", "sim:0"):
             x = numbers((3, 4), device)

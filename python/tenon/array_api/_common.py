@@ -7,12 +7,12 @@ lower kind. In the standard only numbers do: so tensors are cast here before an 
 from .. import _core
 from .._core import Tensor
 
-KIND_OF_NUMBER = {bool: _core.bool, int: _core.int64, float: _core.float32}
+KIND_OF_NUMBER = {bool: _core.bool, int: _core.int64, float: _core.float32, complex: _core.complex64}
 
 
 def kind(dtype):
-    """0 for bool, 1 for integers, 2 for floating dtypes."""
-    return 2 if dtype.is_floating_point else int(dtype is not _core.bool)
+    """0 for bool, 1 for integers, 2 for floating dtypes, 3 for complex ones."""
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else int(dtype is not _core.bool)
 
 
 def tensor_of(function, x):
@@ -27,7 +27,7 @@ def with_number(dtype, number):
     if own is None:
         own = next((d for t, d in KIND_OF_NUMBER.items() if isinstance(number, t)), None)
     if own is None:
-        raise TypeError(f"an array or a number (bool, int, float) is needed, not {type(number).__name__}")
+        raise TypeError(f"an array or a number (bool, int, float, complex) is needed, not {type(number).__name__}")
     return dtype if kind(own) <= kind(dtype) else own
 
 
@@ -48,7 +48,7 @@ def together(function, *operands):
     for x in operands:
         if not isinstance(x, Tensor):
             dtype = with_number(dtype, x)
-    return [x.to(dtype) if isinstance(x, Tensor) else _core.scalar_tensor(x, dtype=dtype, device=tensors[0].device)
+    return [x.to(dtype) if isinstance(x, Tensor) else _core.tensor(x, dtype=dtype, device=tensors[0].device)
             for x in operands]
 
 

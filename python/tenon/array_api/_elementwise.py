@@ -28,7 +28,6 @@ _UNARY = {
     "atanh": (_core.atanh, "the inverse of the hyperbolic tangent."),
     "bitwise_invert": (_core.bitwise_not, "every bit the other way; of bool its negation."),
     "ceil": (_core.ceil, "rounded up."),
-    "conj": (_core.alias, "x, which is real."),
     "cos": (_core.cos, "the cosine."),
     "cosh": (_core.cosh, "the hyperbolic cosine."),
     "exp": (_core.exp, "e to the power of x."),
@@ -44,7 +43,6 @@ _UNARY = {
     "logical_not": (_core.logical_not, "is it 0?"),
     "negative": (_core.neg, "-x."),
     "positive": (_core.alias, "x."),
-    "real": (_core.alias, "x, which is real."),
     "reciprocal": (_core.reciprocal, "1 / x."),
     "round": (_core.round, "the nearest integer, halves to even."),
     "sign": (_core.sign, "-1, 0 or 1; NaN stays."),
@@ -66,9 +64,25 @@ def signbit(x, /):
     return _core.copysign(_core.ones_like(x), x) < 0
 
 
+def real(x, /):
+    """real(x): the real parts; of real numbers x."""
+    return _core.alias(_core.real(tensor_of("real", x)))
+
+
 def imag(x, /):
-    """imag(x): arrays of complex numbers alone have an imaginary part, and there are none."""
-    raise TypeError(f"imag: {x.dtype!r} is no complex dtype, and Tenon has none")
+    """imag(x): the imaginary parts of complex numbers."""
+    if not tensor_of("imag", x).dtype.is_complex:
+        raise TypeError(f"imag: {x.dtype!r} is no complex dtype")
+    return _core.alias(_core.imag(x))
+
+
+def conj(x, /):
+    """conj(x): complex numbers with the other sign before their imaginary part; of real numbers x."""
+    if not tensor_of("conj", x).dtype.is_complex:
+        return _core.alias(x)
+    made = x.clone()
+    made.imag.neg_()
+    return made
 
 
 # ---- of two --------------------------------------------------------------------------------------

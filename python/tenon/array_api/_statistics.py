@@ -1,7 +1,7 @@
 """Reductions and running sums: over any axes, also none; what is summed or multiplied is cast first."""
 
 from .. import _core
-from ._common import axes_of, axis_of, promoted
+from ._common import axes_of, axis_of, kind, promoted
 
 
 def _reduced(function, operator, x, axis, keepdims):
@@ -13,9 +13,9 @@ def _reduced(function, operator, x, axis, keepdims):
 
 
 def _accumulating(x, dtype):
-    """x in the dtype that sums and products have: of integers the default one."""
+    """x in the dtype that sums and products have: of integers the default one. What is stored only, the operator refuses."""
     if dtype is None:
-        dtype = x.dtype if x.dtype.is_floating_point else _core.int64
+        dtype = x.dtype if kind(x.dtype) > 1 or x.dtype in (_core.uint16, _core.uint32, _core.uint64) else _core.int64
     return x.to(dtype)
 
 
