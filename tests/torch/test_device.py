@@ -199,6 +199,7 @@ class Streams(unittest.TestCase):
         for device in ALL:
             stream, x = torch.Stream(device), torch.ones(1000, device=device)
             event = torch.Event(device)
+            stream.wait_stream(torch.tenon.current_stream(device))  # which fills x
             with torch.tenon.stream(stream):
                 self.assertEqual(torch.tenon.current_stream(device), stream)
                 y = x * 3
