@@ -28,7 +28,8 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
     if (!tc_case_parse(line, &c, why))
         return false;
     const char *how = tc_case_get(&c, "how");
-    bool together = tc_case_get(&c, "memory") != NULL; /* the file has an allocation for each */
+    const char *memory = tc_case_get(&c, "memory");
+    bool together = memory && strcmp(memory, "one") == 0; /* the file has an allocation for each */
     if ((strcmp(c.class, "kernel") == 0 && !together) || strcmp(c.class, "refuse") == 0 ||
         (strcmp(c.class, "same") == 0 && how &&
          (strcmp(how, "dense") == 0 || strcmp(how, "again") == 0)))

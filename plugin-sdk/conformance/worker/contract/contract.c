@@ -146,9 +146,9 @@ static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_c
     snprintf(when, sizeof when, "after a life with `%.900s`", line);
     if (!tc_case_parse(line, &c, why))
         return false;
-    tc_fence_set(true);
+    tc_fence_set(TC_FENCE_BEHIND);
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, when)) {
-        tc_fence_set(false);
+        tc_fence_set(TC_FENCE_NONE);
         return false;
     }
     bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
@@ -159,7 +159,7 @@ static bool live(tc_contract *k, const tc_contract_row *row, bool is_again, tc_c
     tc_subject_close(&s);
     if (v.status == TC_FAIL || v.status == TC_ERROR)
         tc_verdict_set(k->out, v.status, v.requirement, "`%.300s`: %s", line, v.message);
-    tc_fence_set(false);
+    tc_fence_set(TC_FENCE_NONE);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
     int64_t had = before->threads;
     *before = tc_census_take(had);

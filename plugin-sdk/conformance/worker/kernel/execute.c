@@ -4,6 +4,7 @@
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/poison.h"
+#include "plugin-sdk/conformance/worker/subject/fence.h"
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include <pthread.h>
@@ -60,13 +61,20 @@ static uint64_t bytes_of_all(const tc_invocation *call) {
     return bytes;
 }
 
+/* Of an image what has a place on the device; a fence stands where the guard would. */
+static uint64_t placed_bytes(const tc_invocation *call, const tc_operand *o) {
+    return call->memory == TC_MEMORY_FENCED ? o->bytes - TC_GUARD : o->bytes;
+}
+
 /* Room for a tensor, from `start` on: an allocation of its own, or the next of the one for all. */
 static tn_status find_room(tc_placed *p, const tc_operand *o, tn_memory *out, uint64_t *out_start) {
-    bool together = p->call->together;
+    bool together = p->call->memory == TC_MEMORY_ONE;
+    uint64_t own = placed_bytes(p->call, o), step = p->subject->alignment;
+    uint64_t bytes = p->call->memory == TC_MEMORY_FENCED ? (own + step - 1) / step * step : own;
     tn_status status = TN_OK;
-    *out_start = p->used;
+    *out_start = together ? p->used : bytes - own;
     if (!together || p->n_memory == 0) {
-        status = take(p, together ? bytes_of_all(p->call) : o->bytes, out);
+        status = take(p, together ? bytes_of_all(p->call) : bytes, out);
         if (status != TN_OK)
             return status;
         p->memory[p->n_memory++] = *out;
@@ -88,8 +96,8 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
                               (unsigned long long)o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
-    status =
-        s->memory->copy_from_host(s->device, p->tn.stream, memory, start, o->image, 0, o->bytes);
+    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, start, o->image, 0,
+                                       placed_bytes(p->call, o));
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
     *view = tc_operand_view(o, memory);
@@ -190,26 +198,32 @@ void tc_unplace(tc_placed *p) {
 
 /* ---- afterwards -------------------------------------------------------------------------- */
 
-static unsigned char *read_bytes(tc_placed *p, tn_memory memory, uint64_t start, uint64_t bytes,
-                                 tc_verdict *verdict) {
-    tc_subject *s = p->subject;
+static unsigned char *room_for(tc_placed *p, uint64_t bytes, tc_verdict *verdict) {
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
-    if (!image) {
+    if (!image)
         TC_CASE_ERROR(verdict, "the host has no memory for a case of this size");
-        return NULL;
-    }
-    tn_status status =
-        s->memory->copy_to_host(s->device, p->tn.stream, image, 0, memory, start, bytes);
-    if (status == TN_OK)
-        return image;
-    set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
-    return NULL;
+    return image;
 }
 
+static bool read_bytes(tc_placed *p, tn_memory memory, uint64_t start, uint64_t bytes,
+                       unsigned char *to, tc_verdict *verdict) {
+    tc_subject *s = p->subject;
+    tn_status status =
+        s->memory->copy_to_host(s->device, p->tn.stream, to, 0, memory, start, bytes);
+    return status == TN_OK ||
+           set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
+}
+
+/* What has no place on the device is as it was. */
 static unsigned char *read_image(tc_placed *p, const tc_operand *o, const tn_tensor_view *view,
                                  tc_verdict *verdict) {
     uint64_t start = view->offset - (uint64_t)o->shape.offset * tc_dtype_bytes(o->dtype);
-    return read_bytes(p, view->memory, start, o->bytes, verdict);
+    uint64_t bytes = placed_bytes(p->call, o);
+    unsigned char *image = room_for(p, o->bytes, verdict);
+    if (!image || !read_bytes(p, view->memory, start, bytes, image, verdict))
+        return NULL;
+    memcpy(image + bytes, o->image + bytes, o->bytes - bytes);
+    return image;
 }
 
 /* What a workspace is full of that nobody has written. 0xff is NaN in every floating dtype, but an index
@@ -223,8 +237,8 @@ static unsigned char unwritten(const tc_placed *p) {
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->workspace)
         return true;
-    const unsigned char *image = read_bytes(p, p->workspace, 0, p->workspace_room, verdict);
-    if (!image)
+    unsigned char *image = room_for(p, p->workspace_room, verdict);
+    if (!image || !read_bytes(p, p->workspace, 0, p->workspace_room, image, verdict))
         return false;
     uint64_t guard = p->subject->alignment;
     unsigned char byte = unwritten(p);
@@ -443,6 +457,12 @@ static bool try_record(tc_placed *p, tc_result *out, bool *out_declined, tc_verd
            (!*out_declined || tc_check_declined(p->call, out, verdict));
 }
 
+static tc_fence fence_of(const tc_invocation *call) {
+    return call->memory == TC_MEMORY_FENCED          ? TC_FENCE_BEHIND
+           : call->memory == TC_MEMORY_FENCED_BEFORE ? TC_FENCE_BEFORE
+                                                     : TC_FENCE_NONE;
+}
+
 bool tc_execute(tc_subject *s, tc_invocation *call, tc_result *out, tc_verdict *verdict) {
     return tc_execute_on(NULL, s, call, out, verdict);
 }
@@ -452,6 +472,8 @@ bool tc_execute_on(tc_shelf *shelf, tc_subject *s, tc_invocation *call, tc_resul
     tc_placed p;
     bool declined = false;
     memset(out, 0, sizeof *out);
+    if (!shelf)
+        tc_fence_set(fence_of(call));
     bool ok = place_on(shelf, s, s->stream, call, &p, verdict);
     do
         ok = ok && try_record(&p, out, &declined, verdict);
@@ -459,6 +481,7 @@ bool tc_execute_on(tc_shelf *shelf, tc_subject *s, tc_invocation *call, tc_resul
     if (!ok)
         tc_subject_sync(s);
     tc_unplace(&p);
+    tc_fence_set(TC_FENCE_NONE);
     if (ok && declined)
         ok = tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
                             "prepare or run of every record declines this call");

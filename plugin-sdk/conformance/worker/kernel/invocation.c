@@ -149,9 +149,13 @@ static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool read_memory(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    static const char *const names[] = {NULL, "apart", "one", "fenced", "fenced-before"};
     const char *text = tc_case_get(c, "memory");
-    call->together = text != NULL;
-    return !text || strcmp(text, "one") == 0 ? true : WRONG("memory=%s: one", text);
+    for (int i = 1; text && i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(text, names[i]) == 0)
+            call->memory = (tc_memory)i;
+    return !text || call->memory ? true
+                                 : WRONG("memory=%s: apart, one, fenced or fenced-before", text);
 }
 
 /* The parameter of an output is "out", or "out0" and so on where there are several. */
@@ -271,6 +275,6 @@ tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
 }
 
 bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
-    return tc_case_get(c, "drawn") || call->together ||
+    return tc_case_get(c, "drawn") || call->memory == TC_MEMORY_ONE ||
            (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
 }

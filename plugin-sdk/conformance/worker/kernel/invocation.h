@@ -1,14 +1,17 @@
 /* One call of a kernel operator, as a case's line describes it.
  *
- *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG] [memory=one]
- *               [data=KIND] [only=I]
+ *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG]
+ *               [memory=KIND] [data=KIND] [only=I]
  *
  * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
  * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
  * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
  * output is that argument's view. `shared=self`: all arguments of its dtype and sizes are its view.
  * `scalar=other`: that argument, of one value, arrives as a cell.
- * `memory=one`: all tensors lie side by side in one allocation, as slices of one buffer do.
+ * `memory=one`: all tensors lie side by side in one allocation, as slices of one buffer do. `fenced`: each ends
+ * where its memory does, and `fenced-before`: it begins there; where the device takes its memory from the host,
+ * behind and before that is a page that cannot be touched. `apart`: neither, bytes that are looked at afterwards lie
+ * behind each. In `kernel/` a line that says nothing is one of the latter three, by its seed.
  * `only=I`: of what each tensor would be filled with, element I (modulo their number) stays and the
  * others become 0, or 1 where the argument cannot be 0; indices stay.
  */
@@ -66,6 +69,14 @@ static inline bool tc_is_null(tc_data data) {
     return data == TC_DATA_NULL || data == TC_DATA_NULL_FIRST;
 }
 
+typedef enum tc_memory {
+    TC_MEMORY_ANY, /* the line does not say */
+    TC_MEMORY_APART,
+    TC_MEMORY_ONE,
+    TC_MEMORY_FENCED,
+    TC_MEMORY_FENCED_BEFORE,
+} tc_memory;
+
 typedef struct tc_invocation {
     const tc_record *record;
     tn_dtype types[TN_KERNEL_MAX_TYPES];
@@ -73,8 +84,8 @@ typedef struct tc_invocation {
     bool whole; /* all inputs are whole numbers so small that arithmetic is exact */
     int32_t in_place, shared, scalar; /* the argument, or -1 */
     uint32_t sharing;                 /* bit A: argument A's view is that of `shared` */
-    bool together;                    /* all tensors lie in one allocation */
-    int64_t only;                     /* the element that is filled, or -1 for all */
+    tc_memory memory;
+    int64_t only; /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
     tc_expected outs[TC_MAX_OUTS];
     uint64_t seed;

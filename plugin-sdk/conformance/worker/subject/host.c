@@ -55,18 +55,20 @@ static void check_host(const char *what, const tn_host *host) {
 
 /* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
 
+/* Before the block; of a fenced one in the fence's note. */
 typedef struct head {
-    uint64_t magic, bytes, room;
-    char *start; /* of room bytes */
+    uint64_t magic, bytes;
+    char *start; /* of malloc */
     const tn_host *host;
-    uint64_t reserved; /* the head's size is a multiple of 16 */
+    uint64_t tail, reserved; /* bytes behind the block that are TAIL's; a multiple of 16 in all */
 } head;
+_Static_assert(sizeof(head) <= TC_FENCE_NOTE, "");
 
 static const uint64_t LIVE = 0x6c69766520626c6b, FREED = 0x66726565642e2e2e,
                       TAIL = 0x7461696c7461696c;
 
 static head *head_of(void *p) {
-    return (head *)p - 1;
+    return tc_fence_has(p) ? tc_fence_note(p) : (head *)p - 1;
 }
 
 /* Now and then for longer than others need to come as far. */
@@ -101,19 +103,23 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     }
     if (alignment < 16)
         alignment = 16;
-    uint64_t room;
-    if (__builtin_add_overflow(bytes, 2 * alignment + sizeof(head) + sizeof TAIL, &room))
-        return NULL;
-    char *start = tc_fence_alloc(room);
-    if (!start)
-        start = malloc(room);
-    if (!start)
-        return NULL;
-    memset(start, 0xd5, room); /* nobody may count on zeros */
-    char *last = start + room - sizeof TAIL - bytes;
-    void *p = last - (uint64_t)last % alignment;
-    *head_of(p) = (head){LIVE, bytes, room, start, host, 0};
-    memcpy((char *)p + bytes, &TAIL, sizeof TAIL);
+    head h = {.magic = LIVE, .bytes = bytes, .host = host, .tail = sizeof TAIL};
+    char *p = tc_fence_alloc(bytes, alignment);
+    uint64_t room = p ? tc_fence_room(p) : 0;
+    if (p && room - bytes < sizeof TAIL)
+        h.tail = room - bytes;
+    if (!p) {
+        if (__builtin_add_overflow(bytes, 2 * alignment + sizeof h + sizeof TAIL, &room))
+            return NULL;
+        h.start = malloc(room);
+        if (!h.start)
+            return NULL;
+        char *last = h.start + room - sizeof TAIL - bytes;
+        p = last - (uint64_t)last % alignment;
+    }
+    memset(h.start ? h.start : p, 0xd5, room); /* nobody may count on zeros */
+    *head_of(p) = h;
+    memcpy(p + bytes, &TAIL, h.tail);
     atomic_fetch_add(&blocks, 1);
     atomic_fetch_add(&bytes_out, (int64_t)bytes);
     return p;
@@ -135,18 +141,18 @@ static void host_dealloc(const tn_host *host, void *p) {
     if (h->host != host)
         tc_host_blame(TNP_HOST_ARGUMENT, "host->dealloc(%p): the block is of host %p, not of %p", p,
                       (const void *)h->host, (const void *)host);
-    if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
+    if (memcmp((char *)p + h->bytes, &TAIL, h->tail) != 0)
         tc_host_blame(TNP_HOST_ALLOC_RETURNED,
                       "the %llu bytes behind %p from host->alloc were written to",
-                      (unsigned long long)sizeof TAIL, p);
+                      (unsigned long long)h->tail, p);
     h->magic = FREED;
     atomic_fetch_sub(&blocks, 1);
     atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
-    char *start = h->start;
     if (tc_fence_has(p)) {
-        tc_fence_free(p, start, start + h->room);
+        tc_fence_free(p);
         return;
     }
+    char *start = h->start;
     memset(p, TC_POISON_FREED, h->bytes);
     free(start);
 }
