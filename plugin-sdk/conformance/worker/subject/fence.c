@@ -54,27 +54,29 @@ uint64_t tc_fence_room(const void *p) {
 
 /* ---- who touched a fence ------------------------------------------------------------------- */
 
-static struct sigaction before[2];
+static struct sigaction earlier[2];
 static const int faults[] = {SIGSEGV, SIGBUS};
 
-/* In a process that ends: nothing is allocated. */
+/* In a process that ends: nothing is allocated. A fence is told by the block that is nearer. */
 static void explain(const char *at) {
-    char text[256];
+    char text[128];
     int n = 0;
-    uint32_t page = page_of(at);
-    uint32_t first = page;
+    uint32_t page = page_of(at), first = page;
     while (first > 0 && !blocks[first].pages)
         first--;
     uint32_t end = first + blocks[first].pages;
-    if (blocks[first].pages && page < end)
-        n = snprintf(text, sizeof text, "memory was touched that had been given back to host->dealloc, %td bytes from "
-                     "the start of its page\n", at - (fences + first * page_bytes));
-    else if (blocks[first].pages && page == end && taken[first])
-        n = snprintf(text, sizeof text, "memory was touched %td bytes behind the end of a block of host->alloc\n",
-                     at - (fences + end * page_bytes));
-    else if (page + 1 < PAGES && taken[page + 1])
-        n = snprintf(text, sizeof text, "memory was touched %td bytes before the start of a block of host->alloc\n",
-                     fences + (page + 1) * page_bytes - at);
+    ptrdiff_t behind = at - (fences + end * page_bytes);
+    ptrdiff_t before = fences + (page + 1) * page_bytes - at;
+    bool is_behind = page == end && taken[first];
+    bool is_before = page + 1 < PAGES && taken[page + 1];
+    if (page < end)
+        n = snprintf(text, sizeof text, "memory was touched that host->dealloc has had back\n");
+    else if (is_before && (!is_behind || before <= behind))
+        n = snprintf(text, sizeof text,
+                     "memory was touched %td bytes before the start of a block of host->alloc\n", before);
+    else if (is_behind)
+        n = snprintf(text, sizeof text,
+                     "memory was touched %td bytes behind the end of a block of host->alloc\n", behind);
     if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
         return;
 }
@@ -84,7 +86,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
     if (tc_fence_has(info->si_addr))
         explain(info->si_addr);
-    sigaction(number, &before[number == SIGBUS], NULL);
+    sigaction(number, &earlier[number == SIGBUS], NULL);
 }
 
 void tc_fence_set(tc_fence fence) {
@@ -99,7 +101,7 @@ void tc_fence_set(tc_fence fence) {
     bool was = atomic_load(&wanted), is = fence && fences;
     struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     for (int i = 0; i < 2 && was != is; i++)
-        sigaction(faults[i], is ? &ours : &before[i], is ? &before[i] : NULL);
+        sigaction(faults[i], is ? &ours : &earlier[i], is ? &earlier[i] : NULL);
     atomic_store(&wanted, is ? (int)fence : TC_FENCE_NONE);
     pthread_mutex_unlock(&fence_lock);
 }
