@@ -51,7 +51,11 @@ static struct {
     char told[1024]; /* by the last refusal */
     bool one_counts; /* "1" led to a device */
     uint64_t tables;
+    uint64_t numbers; /* the device's properties where no option is garbled */
 } options;
+
+/* None that is a number or a name. */
+static const char hardly_any[] = "no such value";
 
 static const char *garbled_option(const tn_host *host, const char *name) {
     const char *real = tc_host_table()->option(host, name);
@@ -110,6 +114,18 @@ static void look_at_threads(tc_contract *k, const tc_subject *s) {
                   garbled_name(), options.garbled < 0 ? "" : options.value);
 }
 
+/* What means nothing is taken for the default. */
+static void look_at_numbers(tc_contract *k, const tc_subject *s, uint32_t index) {
+    uint64_t numbers = tc_numbers_sum(s, index);
+    if (options.garbled < 0)
+        options.numbers = numbers;
+    else if (strcmp(options.value, hardly_any) == 0 && numbers != options.numbers)
+        TC_BROKEN(k, TNP_HOST_OPTION,
+                  "with option %s set to '%s', which init takes, properties of device %u are "
+                  "others than by default",
+                  garbled_name(), options.value, index);
+}
+
 /* What a value led to that init has taken: the device is there or says why not, its properties are
  * what they must be, and it may work or fail. */
 static void look_at_device(tc_contract *k, tc_subject *s) {
@@ -125,8 +141,10 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
             look_at_none(k, status == TN_OK, n);
         there = said(k, status, "count") && index < n;
     }
-    if (there)
+    if (there) {
         tc_check_properties(k, s, index);
+        look_at_numbers(k, s, index);
+    }
     if (there && said(k, s->ops->open(s->self, index, &device), "open")) {
         s->device = device;
         s->index = index;
@@ -190,7 +208,7 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
 /* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left
  * behind. */
 static void try_options(tc_contract *k) {
-    static const char *const values[] = {"",        "no such value",
+    static const char *const values[] = {"",        hardly_any,
                                          "-1",      "99999999999999999999999",
                                          "1",       "0", /* behind "1": look_at_none */
                                          "1000003", "/dev/null/none"};

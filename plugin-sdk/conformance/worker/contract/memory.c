@@ -398,8 +398,7 @@ static void run_workers(tc_contract *k, void *(*work_)(void *context), bool at_o
     int n = 0;
     tc_host_yield(yields);
     for (; n < THREADS; n++) {
-        workers[n] = (worker){
-            .subject = k->subject, .seed = tc_next(&k->random), .yields = yields};
+        workers[n] = (worker){.subject = k->subject, .seed = tc_next(&k->random), .yields = yields};
         if (pthread_create(&workers[n].thread, NULL, work_, &workers[n]) != 0)
             break;
         if (!at_once)

@@ -114,7 +114,7 @@ void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index) {
         check_known(k, s, index, p);
 }
 
-uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
+static uint64_t sum_up(const tc_subject *s, uint32_t index, bool texts) {
     uint64_t sum = 17;
     for (int32_t p = 0; p < N_PROPERTIES; p++) {
         tn_cell cell;
@@ -123,11 +123,19 @@ uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
         if (cell.tag != TN_CELL_STRING)
             sum = sum * 1000003 + (uint64_t)cell.v.i64;
         else
-            for (const char *c = cell.v.string; c && *c; c++)
+            for (const char *c = cell.v.string; texts && c && *c; c++)
                 sum = sum * 31 + (unsigned char)*c;
         sum = sum * 1000003 + (uint64_t)p;
     }
     return sum;
+}
+
+uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
+    return sum_up(s, index, true);
+}
+
+uint64_t tc_numbers_sum(const tc_subject *s, uint32_t index) {
+    return sum_up(s, index, false);
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */

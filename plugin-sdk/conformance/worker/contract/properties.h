@@ -13,4 +13,7 @@ void tc_check_largest(tc_contract *k, const tc_subject *s, uint32_t index);
 /* Follows from all answers; differs where one does. */
 uint64_t tc_properties_sum(const tc_subject *s, uint32_t index);
 
+/* The same, whatever the texts say. */
+uint64_t tc_numbers_sum(const tc_subject *s, uint32_t index);
+
 #endif

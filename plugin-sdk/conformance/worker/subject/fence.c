@@ -73,10 +73,12 @@ static void explain(const char *at) {
         n = snprintf(text, sizeof text, "memory was touched that host->dealloc has had back\n");
     else if (is_before && (!is_behind || before <= behind))
         n = snprintf(text, sizeof text,
-                     "memory was touched %td bytes before the start of a block of host->alloc\n", before);
+                     "memory was touched %td bytes before the start of a block of host->alloc\n",
+                     before);
     else if (is_behind)
         n = snprintf(text, sizeof text,
-                     "memory was touched %td bytes behind the end of a block of host->alloc\n", behind);
+                     "memory was touched %td bytes behind the end of a block of host->alloc\n",
+                     behind);
     if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
         return;
 }
