@@ -63,13 +63,22 @@ tn_tensor_view tc_operand_view(const tc_operand *o, tn_memory memory) {
     };
 }
 
+/* A NaN has all digits, which carry over where somebody rounds them. */
+static tn_cell float_cell(double x) {
+    uint64_t bits = ~UINT64_C(0) >> !signbit(x);
+    tn_cell cell = {.tag = TN_CELL_F64, .v.f64 = x};
+    if (isnan(x))
+        memcpy(&cell.v.f64, &bits, sizeof bits);
+    return cell;
+}
+
 /* A value as a scalar of dtype's category, or, where it is whole, as an integer: the contract
  * leaves that to the host. Zero stays, for integers lack its sign. */
 static tn_cell scalar_cell(tn_dtype dtype, tc_number x) {
     if (tc_is_float(dtype) && x.f != 0 && truncl(x.f) == x.f && fabsl(x.f) < 0x1p63L)
         return (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)x.f};
     if (tc_is_float(dtype))
-        return (tn_cell){.tag = TN_CELL_F64, .v.f64 = (double)x.f};
+        return float_cell((double)x.f);
     if (dtype == TN_BOOL)
         return (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = x.i};
     return (tn_cell){.tag = TN_CELL_I64, .v.i64 = x.i};
@@ -78,12 +87,12 @@ static tn_cell scalar_cell(tn_dtype dtype, tc_number x) {
 static tn_cell attribute_cell(const tc_invocation *call, const tc_arg *arg, const tc_value *v) {
     switch (arg->kind) {
     case TC_ARG_SCALAR:
-        return tc_is_float(call->types[0]) ? (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f}
+        return tc_is_float(call->types[0]) ? float_cell(v->f)
                                            : (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
     case TC_ARG_INT:
         return (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
     case TC_ARG_FLOAT:
-        return (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f};
+        return float_cell(v->f);
     case TC_ARG_BOOL:
         return (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = v->boolean};
     case TC_ARG_INTS: /* a list of none is NULL */
