@@ -20,6 +20,7 @@ OVERLOADS = {
     "flatten": renamed("flatten.using_ints"), "transpose": renamed("transpose.int"), "select": renamed("select.int"),
     "slice": renamed("slice.Tensor"), "unbind": renamed("unbind.int"), "split": renamed("split.Tensor"),
     "pow.Tensor": renamed("pow.Tensor_Tensor"), "pow_.Tensor": renamed("pow_.Tensor"),
+    "ldexp_.Tensor": renamed("ldexp_"),
     "pow.out": renamed("pow.Tensor_Tensor_out"),
     "pow.Scalar": renamed("pow.Tensor_Scalar"), "where": renamed("where.self"), "clamp_.Tensor": renamed("clamp_.Tensor"),
     "floor_divide.Tensor": renamed("floor_divide"), "sum.dim": renamed("sum.dim_IntList"),
@@ -189,6 +190,7 @@ def erfcx_slope(x):
 
 
 CALLS = {
+    "one_hot": F.one_hot, "dist": torch.dist,
     # what PyTorch computes with fewer digits than its dtypes have: docs/values.md
     "special_ndtr": lambda x: torch.erfc(x * -(0.5**0.5)) * 0.5,
     "special_erfcx": with_slope(torch.special.erfcx, erfcx_slope),
