@@ -363,14 +363,16 @@ tn_status tni_run_pixel_shuffle(const tn_cell *args, tn_cell *rets) {
         return tni_failed();
     int32_t c = self->view.rank - 3;
     int64_t channels = split[c], high = split[c + 1], wide = split[c + 2];
-    if (!tni_mul_i64(r, r, &square) || channels % square != 0)
+    if (!tni_mul_i64(r, r, &square) || channels % square != 0 || !tni_mul_i64(high, r, &high) ||
+        !tni_mul_i64(wide, r, &wide))
         return tni_fail(
             TN_ERR_SHAPE,
             "tn_pixel_shuffle: self has %lld channels; upscale_factor %lld squared must "
             "divide them",
             (long long)channels, (long long)r);
-    memcpy(split + c, (int64_t[]){channels / square, r, r, high, wide}, 5 * sizeof *split);
-    memcpy(joined + c, (int64_t[]){channels / square, high * r, wide * r}, 3 * sizeof *joined);
+    memcpy(split + c, (int64_t[]){channels / square, r, r, split[c + 1], split[c + 2]},
+           5 * sizeof *split);
+    memcpy(joined + c, (int64_t[]){channels / square, high, wide}, 3 * sizeof *joined);
     return tni_return(rets, shuffled(self, split, (int[]){0, 3, 1, 4, 2}, joined));
 }
 
@@ -383,14 +385,15 @@ tn_status tni_run_pixel_unshuffle(const tn_cell *args, tn_cell *rets) {
         return tni_failed();
     int32_t c = self->view.rank - 3;
     int64_t channels = split[c], high = split[c + 1], wide = split[c + 2];
-    if (high % r != 0 || wide % r != 0)
+    if (high % r != 0 || wide % r != 0 || !tni_mul_i64(channels, r, &channels) ||
+        !tni_mul_i64(channels, r, &channels))
         return tni_fail(
             TN_ERR_SHAPE,
             "tn_pixel_unshuffle: self is %lld x %lld; downscale_factor %lld must divide "
             "both",
             (long long)high, (long long)wide, (long long)r);
-    memcpy(split + c, (int64_t[]){channels, high / r, r, wide / r, r}, 5 * sizeof *split);
-    memcpy(joined + c, (int64_t[]){channels * r * r, high / r, wide / r}, 3 * sizeof *joined);
+    memcpy(split + c, (int64_t[]){split[c], high / r, r, wide / r, r}, 5 * sizeof *split);
+    memcpy(joined + c, (int64_t[]){channels, high / r, wide / r}, 3 * sizeof *joined);
     return tni_return(rets, shuffled(self, split, (int[]){0, 2, 4, 1, 3}, joined));
 }
 

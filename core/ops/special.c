@@ -338,13 +338,15 @@ tn_tensor *tni_polygamma_backward(tn_tensor *grad, tn_tensor *self, int64_t n) {
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
 }
 
+enum { MAX_DIMENSION = 4096 }; /* of mvlgamma, which calls lgamma for each */
+
 /* mvlgamma(self, p): p (p - 1) / 4 log(pi) and the sum of lgamma(self - j / 2) for j below p */
 tn_status tni_run_mvlgamma(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *sum = NULL;
     int64_t p = args[1].v.i64;
-    if (p < 1)
-        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_mvlgamma: p is %lld; it must be 1 or more",
-                        (long long)p);
+    if (p < 1 || p > MAX_DIMENSION)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_mvlgamma: p is %lld; it must be 1 to %d",
+                        (long long)p, MAX_DIMENSION);
     tni_temps tmp = {0};
     for (int64_t j = 0; j < p; j++) {
         tn_tensor *part = tni_own(&tmp, tni_lgamma(plus(&tmp, self, 0.5 * (double)-j)));
