@@ -236,3 +236,44 @@ tn_status tni_run_vander(const tn_cell *args, tn_cell *rets) {
     tn_tensor *column = tni_own(&tmp, tni_unsqueeze(x, 1));
     return tni_temps_return(&tmp, powers ? tni_own(&tmp, tni_pow(column, powers)) : NULL, rets);
 }
+
+/* ---- joined along a dimension that all are brought to have ------------------------------- */
+
+/* cat of raised(tensor) along dim; of vectors along the only one. */
+static tn_status joined(const char *call, const tn_cell *args, tn_tensor *(*raised)(tn_tensor *),
+                        int64_t dim, tn_cell *rets) {
+    tn_tensor *const *list = args[0].v.pointer;
+    uint32_t n = args[0].n, made = 0;
+    if (n == 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there is no tensor", call);
+    tn_tensor **parts = tni_calloc(n, sizeof *parts);
+    if (!parts)
+        return tni_fail_memory("a list of tensors");
+    while (made < n && (parts[made] = raised(list[made])))
+        made++;
+    if (dim == 1 && made == n && parts[0]->view.rank == 1)
+        dim = 0;
+    tn_tensor *all = made == n ? tni_cat(parts, n, dim) : NULL;
+    tni_drop_list(parts, made);
+    return tni_return(rets, all);
+}
+
+tn_status tni_run_hstack(const tn_cell *args, tn_cell *rets) {
+    return joined("tn_hstack", args, tni_atleast_1d, 1, rets);
+}
+
+tn_status tni_run_vstack(const tn_cell *args, tn_cell *rets) {
+    return joined("tn_vstack", args, tni_atleast_2d, 0, rets);
+}
+
+tn_status tni_run_dstack(const tn_cell *args, tn_cell *rets) {
+    return joined("tn_dstack", args, tni_atleast_3d, 2, rets);
+}
+
+static tn_tensor *as_column(tn_tensor *t) {
+    return t->view.rank < 2 ? tni_reshape(t, TN_SHAPE(t->view.numel, 1)) : tni_keep(t);
+}
+
+tn_status tni_run_column_stack(const tn_cell *args, tn_cell *rets) {
+    return joined("tn_column_stack", args, as_column, 1, rets);
+}

@@ -337,3 +337,32 @@ tn_status tni_run_baddbmm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *product = tni_own(&tmp, tni_bmm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
     return add_product("tn_baddbmm", &tmp, args, product, rets);
 }
+
+/* addr(self, vec1, vec2, beta, alpha) */
+tn_status tni_run_addr(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *a = tni_arg_tensor(&args[1]), *b = tni_arg_tensor(&args[2]);
+    tn_tensor *product = tni_own(&tmp, tni_outer(a, b));
+    if (product && product->view.dtype == TN_BOOL) {
+        tni_temps_finish(&tmp);
+        return tni_fail(TN_ERR_DTYPE, "tn_addr: not defined for bool; cast with tn_to_dtype");
+    }
+    return add_product("tn_addr", &tmp, args, product, rets);
+}
+
+/* addbmm(self, batch1, batch2, beta, alpha): one product, whose inner size has the batch in it */
+tn_status tni_run_addbmm(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *a = tni_arg_tensor(&args[1]),
+              *b = tni_arg_tensor(&args[2]); /* [B, N, M], [B, M, P] */
+    if (a->view.rank != 3 || b->view.rank != 3 || a->sizes[0] != b->sizes[0] ||
+        a->sizes[2] != b->sizes[1])
+        return tni_fail(TN_ERR_SHAPE,
+                        "tn_addbmm: batch1 %s and batch2 %s; they must be [B, N, M] and [B, M, P]",
+                        TNI_SHAPE_OF(a), TNI_SHAPE_OF(b));
+    int64_t inner = a->sizes[0] * a->sizes[2];
+    tni_temps tmp = {0};
+    tn_tensor *rows = tni_own(&tmp, tni_permute(a, TN_SHAPE(1, 0, 2)));
+    rows = tni_own(&tmp, tni_reshape(rows, TN_SHAPE(a->sizes[1], inner)));
+    tn_tensor *columns = tni_own(&tmp, tni_reshape(b, TN_SHAPE(inner, b->sizes[2])));
+    return add_product("tn_addbmm", &tmp, args, tni_own(&tmp, tni_mm(rows, columns)), rets);
+}

@@ -325,3 +325,90 @@ tn_status tni_run_repeat_interleave_tensor(const tn_cell *args, tn_cell *rets) {
         repeats ? tni_own(&tmp, tni_repeat_interleave(repeats, tni_arg_int(&args[3]))) : NULL;
     return tni_temps_return(&tmp, tni_own(&tmp, tni_index_select(x, dim, places)), rets);
 }
+
+/* ---- channels and pixels ----------------------------------------------------------------- */
+
+/* The sizes of self with the last three as three, which the caller makes pairs of, or false. */
+static bool begin_pixels(const char *call, const tn_tensor *self, int64_t factor, int64_t *sizes) {
+    int32_t rank = self->view.rank;
+    if (rank < 3 || rank + 2 > TN_MAX_RANK || factor < 1) {
+        tni_fail(
+            TN_ERR_INVALID_ARGUMENT,
+            "%s: self has rank %d and the factor is %lld; they must be 3 to %d, and 1 at least",
+            call, rank, (long long)factor, TN_MAX_RANK - 2);
+        return false;
+    }
+    memcpy(sizes, self->sizes, (size_t)rank * sizeof *sizes);
+    return true;
+}
+
+/* self viewed as `split`, its last five dimensions in another order, and reshaped. */
+static tn_tensor *shuffled(tn_tensor *self, int64_t *split, const int *order, int64_t *joined) {
+    tni_temps tmp = {0};
+    int32_t rank = self->view.rank;
+    int64_t dims[TN_MAX_RANK];
+    for (int32_t i = 0; i < rank + 2; i++)
+        dims[i] = i < rank - 3 ? i : rank - 3 + order[i - (rank - 3)];
+    tn_tensor *x = tni_own(&tmp, tni_reshape(self, tn_ints_of(split, rank + 2)));
+    x = tni_own(&tmp, tni_permute(x, tn_ints_of(dims, rank + 2)));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_reshape(x, tn_ints_of(joined, rank))));
+}
+
+/* pixel_shuffle(self, upscale_factor): [C, r, r, H, W] as [C, H, r, W, r] */
+tn_status tni_run_pixel_shuffle(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t r = args[1].v.i64, split[TN_MAX_RANK], joined[TN_MAX_RANK], square;
+    if (!begin_pixels("tn_pixel_shuffle", self, r, split) ||
+        !begin_pixels("tn_pixel_shuffle", self, r, joined))
+        return tni_failed();
+    int32_t c = self->view.rank - 3;
+    int64_t channels = split[c], high = split[c + 1], wide = split[c + 2];
+    if (!tni_mul_i64(r, r, &square) || channels % square != 0 || !tni_mul_i64(high, r, &high) ||
+        !tni_mul_i64(wide, r, &wide))
+        return tni_fail(
+            TN_ERR_SHAPE,
+            "tn_pixel_shuffle: self has %lld channels; upscale_factor %lld squared must "
+            "divide them",
+            (long long)channels, (long long)r);
+    memcpy(split + c, (int64_t[]){channels / square, r, r, split[c + 1], split[c + 2]},
+           5 * sizeof *split);
+    memcpy(joined + c, (int64_t[]){channels / square, high, wide}, 3 * sizeof *joined);
+    return tni_return(rets, shuffled(self, split, (int[]){0, 3, 1, 4, 2}, joined));
+}
+
+/* pixel_unshuffle(self, downscale_factor): [C, H, r, W, r] as [C, r, r, H, W] */
+tn_status tni_run_pixel_unshuffle(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t r = args[1].v.i64, split[TN_MAX_RANK], joined[TN_MAX_RANK];
+    if (!begin_pixels("tn_pixel_unshuffle", self, r, split) ||
+        !begin_pixels("tn_pixel_unshuffle", self, r, joined))
+        return tni_failed();
+    int32_t c = self->view.rank - 3;
+    int64_t channels = split[c], high = split[c + 1], wide = split[c + 2];
+    if (high % r != 0 || wide % r != 0 || !tni_mul_i64(channels, r, &channels) ||
+        !tni_mul_i64(channels, r, &channels))
+        return tni_fail(
+            TN_ERR_SHAPE,
+            "tn_pixel_unshuffle: self is %lld x %lld; downscale_factor %lld must divide "
+            "both",
+            (long long)high, (long long)wide, (long long)r);
+    memcpy(split + c, (int64_t[]){split[c], high / r, r, wide / r, r}, 5 * sizeof *split);
+    memcpy(joined + c, (int64_t[]){channels, high / r, wide / r}, 3 * sizeof *joined);
+    return tni_return(rets, shuffled(self, split, (int[]){0, 2, 4, 1, 3}, joined));
+}
+
+/* channel_shuffle(self, groups) */
+tn_status tni_run_channel_shuffle(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t groups = args[1].v.i64;
+    if (self->view.rank < 3 || groups < 1 || self->sizes[1] % groups != 0)
+        return tni_fail(TN_ERR_SHAPE,
+                        "tn_channel_shuffle: self is %s and groups %lld; self must have rank 3 at "
+                        "least, and groups divide its channels",
+                        TNI_SHAPE_OF(self), (long long)groups);
+    tni_temps tmp = {0};
+    tn_tensor *x =
+        tni_own(&tmp, tni_unflatten_int(self, 1, TN_SHAPE(groups, self->sizes[1] / groups)));
+    x = tni_own(&tmp, tni_transpose(x, 1, 2));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_reshape(x, tni_sizes(self))), rets);
+}

@@ -307,6 +307,38 @@ tn_status tni_run_scatter_reduce_two(const tn_cell *args, tn_cell *rets) {
     return finish(&s, &tmp, result, rets);
 }
 
+/* index_reduce(self, dim, index, source, reduce, include_self) */
+tn_status tni_run_index_reduce(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *index = tni_arg_tensor(&args[2]);
+    tn_tensor *source = tni_arg_tensor(&args[3]);
+    int32_t rank = self->view.rank;
+    int32_t dim = tni_wrap_dim(args[1].v.i64, rank, "tn_index_reduce");
+    if (dim < 0)
+        return tni_failed();
+    bool fits = source->view.rank == rank && index->view.rank <= 1;
+    for (int32_t i = 0; i < rank && fits; i++)
+        fits = source->sizes[i] == (i == dim ? index->view.numel : self->sizes[i]);
+    if (rank == 0)
+        fits = fits && index->view.numel == 1;
+    if (!fits)
+        return tni_fail(
+            TN_ERR_SHAPE,
+            "tn_index_reduce: self %s, index %s and source %s along %d; index must be a "
+            "list, and source have a slice for each of its places",
+            TNI_SHAPE_OF(self), TNI_SHAPE_OF(index), TNI_SHAPE_OF(source), dim);
+    int64_t column[TN_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        column[i] = i == dim ? index->view.numel : 1;
+    tni_temps tmp = {0};
+    tn_tensor *places = tni_own(&tmp, tni_reshape(index, tn_ints_of(column, rank)));
+    places = tni_own(&tmp, tni_expand(places, tni_sizes(source)));
+    return tni_temps_return(
+        &tmp,
+        tni_own(&tmp, tni_scatter_reduce_two(self, dim, places, source, args[4].v.string,
+                                             args[5].v.boolean)),
+        rets);
+}
+
 /* ---- slices ------------------------------------------------------------------------------ */
 
 /* A list of places along dim, of rank 1, and self of rank 1 at least; negative places count from

@@ -229,3 +229,34 @@ tn_status tni_run_bincount(const tn_cell *args, tn_cell *rets) {
         return tni_temps_return(&tmp, NULL, rets);
     return tni_temps_return(&tmp, tally(&tmp, places, weights, n, dtype), rets);
 }
+
+/* one_hot(self, num_classes) */
+tn_status tni_run_one_hot(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int64_t n = args[1].v.i64, range[2] = {0, -1};
+    if (tni_is_float(self->view.dtype) || self->view.dtype == TN_BOOL)
+        return tni_fail(TN_ERR_DTYPE, "tn_one_hot: not defined for %s; the classes are integers",
+                        tn_dtype_name(self->view.dtype));
+    if (n < -1 || (n <= 0 && self->view.numel > 0 && n != -1) || (n == -1 && self->view.numel == 0))
+        return tni_fail(
+            TN_ERR_INVALID_ARGUMENT,
+            "tn_one_hot: num_classes is %lld for %lld elements; it must be 1 or more, or "
+            "-1 where there are elements",
+            (long long)n, (long long)self->view.numel);
+    tni_temps tmp = {0};
+    tn_tensor *places = tni_own(&tmp, tni_to_dtype(self, TN_I64));
+    if (!places ||
+        (n == -1 && !read_range(&tmp, places, TN_I64, range, sizeof range, "tn_one_hot")))
+        return tni_temps_return(&tmp, NULL, rets);
+    if (range[0] < 0 || range[1] == INT64_MAX) {
+        tni_temps_finish(&tmp);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_one_hot: self has elements from %lld to %lld; without num_classes they "
+                        "must not be negative",
+                        (long long)range[0], (long long)range[1]);
+    }
+    n = n == -1 ? range[1] + 1 : n;
+    tn_tensor *classes = tni_own(&tmp, tni_arange(tn_int(n), TN_I64, self->device->id));
+    tn_tensor *hot = tni_own(&tmp, tni_eq(tni_own(&tmp, tni_unsqueeze(places, -1)), classes));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_to_dtype(hot, TN_I64)), rets);
+}

@@ -338,6 +338,18 @@ static void tensors_of_two_devices_are_not_joined(void **state) {
     assert_fails(tn_cat(list, 2), TN_ERR_DEVICE, "tn_cat", "sim:0", "cpu:0", "tn_to_device");
 }
 
+static void classes_as_rows(void **state) {
+    tn_tensor *x = of(TN_I64, TN_SHAPE(3), 1, 0, 2);
+    assert_elements(tn_one_hot(x, -1), TN_SHAPE(3, 3), 0, 1, 0, 1, 0, 0, 0, 0, 1);
+    assert_elements(tn_one_hot(x, 2), TN_SHAPE(3, 2), 0, 1, 1, 0, 0, 0);
+    assert_fails(tn_one_hot(of(TN_F32, TN_SHAPE(1), 1), -1), TN_ERR_DTYPE, "tn_one_hot", "f32");
+    assert_fails(tn_one_hot(x, 0), TN_ERR_INVALID_ARGUMENT, "tn_one_hot", "num_classes is 0");
+    assert_fails(tn_one_hot(of(TN_I64, TN_SHAPE(1), -3), -1), TN_ERR_INVALID_ARGUMENT, "tn_one_hot",
+                 "-3");
+    tn_tensor *none = tn_empty(TN_SHAPE(0), TN_I64);
+    assert_fails(tn_one_hot(none, -1), TN_ERR_INVALID_ARGUMENT, "tn_one_hot", "0 elements");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(gather_and_scatter_add_go_by_index),
@@ -357,6 +369,7 @@ int main(void) {
         OPS_TEST(stack_adds_a_dimension),
         OPS_TEST(many_pieces_have_gradients),
         OPS_TEST(gradients_of_unused_pieces_are_zero),
+        OPS_TEST(classes_as_rows),
         cmocka_unit_test_prestate_setup_teardown(tensors_of_two_devices_are_not_joined, on_device,
                                                  leave_device, "sim:0"),
     };

@@ -194,6 +194,18 @@ static void sizes_that_differ_are_named(void **state) {
                  TN_ERR_DTYPE, "tn_mm", "bool");
 }
 
+static void products_of_a_batch_are_added(void **state) {
+    tn_tensor *a = counting(TN_F32, TN_SHAPE(2, 1, 2)), *b = counting(TN_F32, TN_SHAPE(2, 2, 1));
+    tn_tensor *x = of(TN_F32, TN_SHAPE(1, 1), 10), *v = of(TN_F32, TN_SHAPE(2), 1, 2);
+    assert_elements(tn_addbmm(x, a, b), TN_SHAPE(1, 1), 10 + 1 + 4 + 9);
+    assert_elements(tn_addr(x, v, v), TN_SHAPE(2, 2), 11, 12, 12, 14);
+    assert_fails(tn_addbmm(x, a, a), TN_ERR_SHAPE, "tn_addbmm", "batch2 [2, 1, 2]");
+    tn_tensor *truth = of(TN_BOOL, TN_SHAPE(1), 1);
+    assert_fails(tn_addr(truth, truth, truth), TN_ERR_DTYPE, "tn_addr", "bool");
+    assert_fails(tn_addr(of(TN_F32, TN_SHAPE(3), 1, 2, 3), v, v), TN_ERR_SHAPE, "tn_addr",
+                 "broadcast");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(products_of_any_layout),
@@ -206,6 +218,7 @@ int main(void) {
         OPS_TEST(linear_adds_its_bias),
         OPS_TEST(a_weight_may_be_a_row),
         OPS_TEST(sizes_that_differ_are_named),
+        OPS_TEST(products_of_a_batch_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

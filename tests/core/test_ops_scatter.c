@@ -105,6 +105,19 @@ static void a_put_shares_nothing_with_its_arguments(void **state) {
     assert_elements(y, TN_SHAPE(2, 3), 1, 1, 1, 1, 1, 1);
 }
 
+static void slices_that_do_not_fit_are_refused(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(3, 2)), *index = of(TN_I64, TN_SHAPE(2), 0, 2);
+    tn_tensor *source = counting(TN_F32, TN_SHAPE(2, 2));
+    assert_elements(tn_index_reduce(x, 0, index, source, "amax"), TN_SHAPE(3, 2), 0, 1, 2, 3, 4, 5);
+    assert_fails(tn_index_reduce(x, 1, index, source, "amax"), TN_ERR_SHAPE, "tn_index_reduce",
+                 "[3, 2]");
+    assert_fails(tn_index_reduce(x, 0, of(TN_I64, TN_SHAPE(3), 0, 1, 2), source, "amax"),
+                 TN_ERR_SHAPE, "tn_index_reduce", "index [3]");
+    assert_fails(tn_index_reduce(x, 2, index, source, "amax"), TN_ERR_SHAPE, "tn_index_reduce");
+    assert_null(tn_index_reduce(x, 0, index, source, "sum"));
+    assert_error(TN_ERR_INVALID_ARGUMENT, "amax", NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(the_last_of_equal_places_wins),
@@ -113,6 +126,7 @@ int main(void) {
         OPS_TEST(masks_and_places_index_together),
         OPS_TEST(places_of_others_are_out_of_range),
         OPS_TEST(a_put_shares_nothing_with_its_arguments),
+        OPS_TEST(slices_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

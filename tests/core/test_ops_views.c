@@ -516,6 +516,20 @@ static void gradients_pass_through_views(void **state) {
     assert_elements(tn_grad(x), TN_SHAPE(2, 3, 2), 0, 1, 0, 0, 0, 2, 0, 3, 0, 0, 0, 4);
 }
 
+static void channels_and_pixels(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(4, 1, 2));
+    tn_tensor *wide = tn_pixel_shuffle(x, 2);
+    assert_elements(wide, TN_SHAPE(1, 2, 4), 0, 2, 1, 3, 4, 6, 5, 7);
+    assert_same(tn_pixel_unshuffle(wide, 2), x);
+    assert_elements(tn_channel_shuffle(counting(TN_F32, TN_SHAPE(1, 4, 1)), 2), TN_SHAPE(1, 4, 1),
+                    0, 2, 1, 3);
+    assert_fails(tn_pixel_shuffle(x, 3), TN_ERR_SHAPE, "tn_pixel_shuffle", "4 channels",
+                 "3 squared");
+    assert_fails(tn_pixel_unshuffle(x, 2), TN_ERR_SHAPE, "tn_pixel_unshuffle", "1 x 2");
+    assert_fails(tn_pixel_shuffle(x, 0), TN_ERR_INVALID_ARGUMENT, "rank 3", "factor is 0");
+    assert_fails(tn_channel_shuffle(x, 2), TN_ERR_SHAPE, "tn_channel_shuffle", "groups 2");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(a_view_shares_memory),
@@ -542,6 +556,7 @@ int main(void) {
         OPS_TEST(tensors_move_between_devices),
         OPS_TEST(fill_sets_every_element),
         OPS_TEST(gradients_pass_through_views),
+        OPS_TEST(channels_and_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

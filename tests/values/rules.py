@@ -144,7 +144,7 @@ FLOATING = ("rnn_tanh_cell", "rnn_relu_cell", "rnn_relu", "embedding_dense_backw
             "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_avg_pool2d_backward",
             "avg_pool1d", "avg_pool3d", "conv3d", "group_norm", "conv_transpose1d",
             "conv_transpose2d", "conv_transpose3d", "grid_sampler_2d")
-NUMBERS = ("col2im", "sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
+NUMBERS = ("addr", "col2im", "sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 
 # name of the rule, operators, when it applies. The calls are left out.
 LEFT_OUT = [
@@ -152,12 +152,13 @@ LEFT_OUT = [
     ("losses-of-integers", ("l1_loss",), lambda call, results: whole_only(call)),
     ("refused-of-bool", NUMBERS, gives_bool),
     ("refused-of-bool", ("clamp", "clamp_min", "clamp_max"), lambda call, results: call.tensors[0].dtype == "bool"),
-    ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "hardtanh", "addmm", "addmv", "baddbmm", "addcmul", "threshold", "threshold_backward"), lambda call, results:
+    ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "hardtanh", "addmm", "addmv", "addr", "addbmm", "baddbmm", "addcmul", "threshold", "threshold_backward"), lambda call, results:
      whole_only(call) and has_float(call, "min", "max", "min_val", "max_val", "alpha", "beta", "value", "threshold")),
     ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
     ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
      and any(t.dtype == "u8" for t in call.tensors)),
     ("squares-that-overflow", ("var", "std"), squares_overflow),
+    ("sign-of-nan", ("signbit",), lambda call, results: any((t.isnan() & t.signbit()).any() for t in tensors(call))),
     ("sign-of-nan", ("copysign",), lambda call, results: any(t.tensor().isnan().any() for t in call.tensors[1:])),
     ("differences-that-wrap", ("isclose",), lambda call, results: whole_only(call)
      and any(t.kind in ("listed", "special", "wide") for t in call.tensors)),
@@ -352,6 +353,8 @@ def shared_among_equals(call, results, gradients):
     if not gradients or word not in ("amax", "amin") or not index.numel():
         return False
     result = results[0].native
+    if call.op.functional.base == "index_reduce":
+        index = index.reshape([-1 if d == dim % target.dim() else 1 for d in range(target.dim())]).expand(src.shape)
     src = src[tuple(slice(n) for n in index.shape)]
     hits = (target == result).long().scatter_add(dim, index, (src == result.gather(dim, index)).long())
     return bool((hits > 1).any()) and gradients.clear() is None
@@ -360,7 +363,7 @@ def shared_among_equals(call, results, gradients):
 # operators (of any form): rules
 RULES = {
     "scatter.src": gradient_of_the_last, "index_copy": gradient_of_the_last, "index_put": gradient_of_the_last_put,
-    "scatter_reduce.two": shared_among_equals,
+    "scatter_reduce.two": shared_among_equals, "index_reduce": shared_among_equals,
     "embedding_dense_backward": frequency_in_the_gradient,
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,

@@ -465,6 +465,22 @@ EXTRA = {
     "col2im": ["f(2, 18, 12), (5, 4), (2, 3), (1, 1), (0, 1), (1, 1)",
                "f(6, 6), (5, 6), (3, 2), (1, 1), (1, 0), (2, 3)",
                "f(0, 8, 4), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1)"],
+    "addr": ["f(5, 7), f(5), f(7), 2, -3", "f(), f(0), f(3)", "f(4, 1), f(4), f(2), 0"],
+    "addbmm": ["f(5, 7), f(3, 5, 4), f(3, 4, 7), 2, -1", "f(2, 3), f(0, 2, 4), f(0, 4, 3)", "f(1), f(2, 3, 2), f(2, 2, 3), 0",
+               "f(19, 13), f(4, 19, 9), f(4, 9, 13)"],
+    "dist": [f"f(3, 5), f(5), {p}" for p in (2.0, 1, 0.0, 3.5)] + ["f(131), f(131)", "f(), f(4)"],
+    "index_reduce": [f"away(5, 4), 0, idx(5, 7), away(7, 4), '{word}', {own}" for word in ("prod", "mean", "amax", "amin") for own in (True, False)]
+        + ["f(2, 3, 4), -2, idx(3, 2), f(2, 2, 4), 'mean'", "f(3, 4), 0, idx(3, 0), f(0, 4), 'amax'"],
+    "hstack": ["[f(2, 0, 3), f(2, 4, 3)]", "[f(4)]", "[f(2, 3), f(2, 2, 'f64')]"],
+    "vstack": ["[f(), f(1)]", "[f(0, 3), f(2, 3)]", "[f(2, 3, 2), f(1, 3, 2)]"],
+    "dstack": ["[f(), f()]", "[f(2, 3, 1, 2), f(2, 3, 4, 2)]"],
+    "column_stack": ["[f(4), f(4), f(4)]", "[f(2, 3, 2), f(2, 1, 2)]"],
+    "one_hot": ["idx(7, 3, 5), 9", "idx(3, 0), 4", "idx(5), -1"],
+    "pixel_shuffle": ["f(2, 9, 2, 3), 3", "f(0, 4, 2, 2), 2", "f(2, 3, 5), 1"],
+    "pixel_unshuffle": ["f(2, 2, 3, 6), 3", "f(2, 3, 5), 1"],
+    "channel_shuffle": ["f(2, 6, 5), 3", "f(2, 4, 3, 2, 2), 1"],
+    "polygamma": ["2, away(9)", "3, f(40)", "1, f(40)", "0, away(5)", "2, wide(9)", "3, above(0)", "5, pos(7)", "20, above(7)"],
+    "mvlgamma": ["above(5), 6", "f(0), 2"],
     "cdist": [f"f(5, 4), f(3, 4), {p}" for p in ROWS] + ["f(2, 1, 3, 4), f(3, 2, 4), 2.0", "f(3, 0), f(2, 0), 2.0",
         "f(0, 3), f(2, 3)", "f(1, 70), f(2, 70), 1.0",
         "zero(2, 3), zero(2, 3), 2.0", "zero(2, 3), zero(2, 3), 0.5",
@@ -525,7 +541,7 @@ EXTRA = {
 }
 
 # Formulas whose steps overflow, or become NaN, where PyTorch's do not; beside those that kernels.toml says so of.
-TAME = ("lerp.", "atan2(", "hypot(")
+TAME = ("lerp.", "atan2(", "hypot(", "ldexp.")
 
 # Names in argument lists that are no Python.
 WORDS = {"-inf_": "-1e999", "inf_": "1e999"}

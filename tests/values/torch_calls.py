@@ -2,6 +2,8 @@
 its arguments go by their names. The others are functions of the arguments in Tenon's order, every one of them given.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -18,6 +20,7 @@ OVERLOADS = {
     "flatten": renamed("flatten.using_ints"), "transpose": renamed("transpose.int"), "select": renamed("select.int"),
     "slice": renamed("slice.Tensor"), "unbind": renamed("unbind.int"), "split": renamed("split.Tensor"),
     "pow.Tensor": renamed("pow.Tensor_Tensor"), "pow_.Tensor": renamed("pow_.Tensor"),
+    "ldexp_.Tensor": renamed("ldexp_"),
     "pow.out": renamed("pow.Tensor_Tensor_out"),
     "pow.Scalar": renamed("pow.Tensor_Scalar"), "where": renamed("where.self"), "clamp_.Tensor": renamed("clamp_.Tensor"),
     "floor_divide.Tensor": renamed("floor_divide"), "sum.dim": renamed("sum.dim_IntList"),
@@ -132,7 +135,72 @@ def ctc_loss(x, targets, steps, lengths, blank, reduction, zero_infinity):
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
+def with_slope(function, slope):
+    """A pointwise function of one tensor whose derivative is another."""
+    class Sloped(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return function(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * slope(*ctx.saved_tensors)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * slope(*ctx.saved_tensors)
+    return Sloped.apply
+
+
+def polygamma(n, x):
+    """PyTorch's has ten digits where n is 1, and counts up from negative numbers one by one."""
+    if n not in (1, 2, 3):
+        return torch.polygamma(n, x)
+    if x.dtype not in (torch.float32, torch.float64):
+        return polygamma(n, x.float()).to(x.dtype if x.is_floating_point() else torch.float32)
+    c, above = 1 / torch.tan(math.pi * (x - x.round())), torch.where(x < 0, 1 - x, x.abs())
+    mirror = {1: -(1 + c * c), 2: 2 * c * (1 + c * c), 3: -(1 + c * c) * (2 + 6 * c * c)}[n] * math.pi ** (n + 1)
+    value = torch.where(above > 2.0**60, above**-n / n, torch.special.zeta(n + 1.0, above)) * ((-1) ** (n + 1) * math.factorial(n))
+    return torch.where(x < 0, (-1) ** n * value - mirror, value)
+
+
+def i1_slope(x):
+    """Infinite where it overflows."""
+    slope = torch.i0(x) - torch.special.i1(x) / x
+    return torch.where(x.abs() < 1e-20, 0.5, torch.where(slope.isnan() & x.isfinite(), math.inf, slope))
+
+
+def logit_slope(x, eps):
+    low = eps or 0
+    return torch.where((x < low) | (x > 1 - low), math.nan if eps is None else 0, 1 / (x * (1 - x)))
+
+
+def erfcx_slope(x):
+    """Without the difference of what is nearly the same."""
+    terms, term = 1, 1
+    for k in range(1, 13):
+        term = term * (1 - 2 * k) / (2 * x * x)
+        terms = terms + (2 * k + 1) * term
+    return torch.where(x < 12, 2 * x * torch.special.erfcx(x) - 2 / math.pi**0.5, -terms / (math.pi**0.5 * x * x))
+
+
 CALLS = {
+    "one_hot": F.one_hot, "dist": torch.dist,
+    # what PyTorch computes with fewer digits than its dtypes have: docs/values.md
+    "special_ndtr": lambda x: torch.erfc(x * -(0.5**0.5)) * 0.5,
+    "special_erfcx": with_slope(torch.special.erfcx, erfcx_slope),
+    "special_i1": with_slope(torch.special.i1, i1_slope),
+    "special_log_ndtr": with_slope(torch.special.log_ndtr,
+                                   lambda x: (2 / math.pi) ** 0.5 / torch.special.erfcx(x * -(0.5**0.5))),
+    # and whose sign at -0.0 is the place's in memory
+    "logit": lambda x, eps: with_slope(lambda x: torch.logit(x, eps), lambda x: logit_slope(x, eps))(x),
+    "digamma": with_slope(torch.digamma, lambda x: polygamma(1, x)),
+    "polygamma": lambda n, x: with_slope(lambda x: polygamma(n, x), lambda x: polygamma(n + 1, x))(x),
     "to": lambda x, dtype, device, copy: x.to(dtype or x.dtype, copy=True),
     "to.dtype": lambda x, dtype: x.to(dtype),
     "to_copy": lambda x, dtype, device: x.to(dtype or x.dtype, copy=True),

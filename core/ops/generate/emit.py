@@ -8,7 +8,7 @@ GENERATED = "Generated from operators.toml. Do not edit."
 
 
 def float_c(x):
-    return repr(x).replace("inf", "INFINITY")
+    return repr(x).replace("inf", "INFINITY").replace("nan", "NAN")
 
 
 def default_c(arg):

@@ -7,7 +7,6 @@ has a name is borrowed. NULL is a failure and passes through every call, so the 
 """
 
 import ast
-import math
 
 from emit import default_c
 
@@ -92,8 +91,8 @@ class Compiler:
 
     def visit(self, node):
         if isinstance(node, ast.Name):
-            if node.id == "inf":
-                return "constant", math.inf, False
+            if node.id in ("inf", "nan"):
+                return "constant", float(node.id), False
             if node.id not in self.names:
                 self.fail(f"no argument or result '{node.id}'")
             kind, code = self.names[node.id]
