@@ -48,7 +48,7 @@ class Arguments {
 
   private:
     void look_at(const at::Tensor &t, const std::string &name) {
-        if (!t.defined() || t.device().type() != device_type)
+        if (!t.defined() || !t.is_privateuseone())
             return;
         c10::DeviceIndex i = t.device().index();
         TORCH_CHECK(device < 0 || device == i, schema.name(), ": ", name, " is on ", device_text(i),
@@ -137,7 +137,7 @@ class Arguments {
 
     tn_cell tensor_of(const Value &value, const Source &source) {
         const at::Tensor &t = value.tensor();
-        if (t.device().type() == device_type)
+        if (t.is_privateuseone())
             return tensor_cell(borrow(t));
         return number_on_cpu(t, source);
     }

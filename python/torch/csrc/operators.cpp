@@ -104,10 +104,10 @@ struct Answer {
     void write(const Value *values, size_t n) const {
         TORCH_CHECK(values[0].is_tensor(), schema.name(), " of no tensor");
         const at::Tensor &self = values[0].tensor();
-        TORCH_CHECK(self.device().type() == device_type, schema.name(), " writes a tensor on ",
-                    self.device(),
+        TORCH_CHECK(self.is_privateuseone(), schema.name(), " writes a tensor on ", self.device(),
                     ", other arguments are on a device of Tenon; copy one of them with .to(...)");
-        at::assert_no_internal_overlap(self);
+        if (!self.is_non_overlapping_and_dense())
+            at::assert_no_internal_overlap(self);
         for (size_t i = 1; i < n; i++)
             if (values[i].is_tensor() && shares_storage(self, values[i].tensor()))
                 at::assert_no_partial_overlap(self, values[i].tensor());

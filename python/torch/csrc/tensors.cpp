@@ -72,7 +72,7 @@ tn_tensor *over(const at::Tensor &t, tn_storage *storage, tn_dtype dtype) {
 
 /* Of one with elements: what made the storage. */
 tn_tensor *maker_of(const at::Tensor &t) {
-    TORCH_CHECK(t.device().type() == device_type, "a tensor is on ", t.device(),
+    TORCH_CHECK(t.is_privateuseone(), "a tensor is on ", t.device(),
                 ", others are on a device of Tenon; copy it with .to(...)");
     const c10::TensorImpl *impl = t.unsafeGetTensorImpl();
     if (impl->numel() == 0)
