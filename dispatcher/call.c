@@ -31,6 +31,23 @@ static bool is_failed_argument(const tn_op *op, const tn_cell *args, uint32_t n_
     return false;
 }
 
+/* Is it what the schema asks for, as most cells are, and nothing to convert? What is not goes the way of
+ * tni_schema_check, which also says why. */
+static inline bool fits_plainly(const tni_arg *arg, const tn_cell *cell) {
+    switch (cell->tag) {
+    case TN_CELL_TENSOR:
+        return arg->type == TNI_TYPE_TENSOR && cell->v.pointer;
+    case TN_CELL_I64:
+        return arg->type == TNI_TYPE_SCALAR || arg->type == TNI_TYPE_INT;
+    case TN_CELL_F64:
+        return arg->type == TNI_TYPE_SCALAR || arg->type == TNI_TYPE_FLOAT;
+    case TN_CELL_BOOL:
+        return arg->type == TNI_TYPE_SCALAR || arg->type == TNI_TYPE_BOOL;
+    default:
+        return false;
+    }
+}
+
 /* The cells as a handler expects them: every one there, ints where a float or int[N] is asked for
  * converted. `ints` is room for repeated ones. */
 static tn_status complete(const tn_op *op, const tn_cell *args, uint32_t n_args, tn_cell *out,
@@ -41,6 +58,10 @@ static tn_status complete(const tn_op *op, const tn_cell *args, uint32_t n_args,
                        schema->n_args, n_args, schema->text);
     for (uint32_t i = 0; i < schema->n_args; i++) {
         const tni_arg *arg = &schema->args[i];
+        if (TNI_LIKELY(i < n_args && fits_plainly(arg, &args[i]))) {
+            out[i] = args[i];
+            continue;
+        }
         if (i >= n_args && !arg->has_default)
             return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument %u '%s' is missing: %s", op->name,
                            i + 1, arg->name, schema->text);

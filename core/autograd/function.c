@@ -133,14 +133,30 @@ static tn_status take_outputs(tn_function_context *c, tn_tensor *const *inputs, 
     return TN_OK;
 }
 
+/* The gradients of the inputs would end in a complex output, and nobody be told. */
+static tn_status check_real(const tn_function_context *c, tn_tensor *const *outputs,
+                            uint64_t n_outputs) {
+    for (uint64_t i = 0; i < n_outputs; i++)
+        if (tni_is_complex(outputs[i]->view.dtype))
+            return tni_fail(TN_ERR_DTYPE,
+                            "%s: an input requires a gradient, and output %llu is %s; complex"
+                            " tensors have none; take tn_detach of the inputs",
+                            c->function->name, (unsigned long long)i,
+                            tn_dtype_name(outputs[i]->view.dtype));
+    return TN_OK;
+}
+
 /* Makes the node; takes the context over in any case. */
 static tn_status record(tn_function_context *c, tn_tensor *const *inputs, uint64_t n_inputs,
                         tn_tensor **outputs, uint64_t n_outputs) {
-    tni_node *node = tni_node_new(&c->type, (uint32_t)n_inputs, (uint32_t)n_outputs,
-                                  (uint32_t)c->n_to_save, 0, 0);
+    tni_node *node = check_real(c, outputs, n_outputs) == TN_OK
+                         ? tni_node_new(&c->type, (uint32_t)n_inputs, (uint32_t)n_outputs,
+                                        (uint32_t)c->n_to_save, 0, 0)
+                         : NULL;
     if (!node) {
+        tn_status why = tni_failed();
         context_destroy(c);
-        return TN_ERR_OUT_OF_MEMORY;
+        return why;
     }
     node->extra = c;
     c->node = node;

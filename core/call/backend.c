@@ -69,7 +69,7 @@ tn_dtype tni_promoted(const tn_op *op, const tn_cell *args) {
     for (uint32_t i = 0; i < op->schema->n_args; i++)
         if (op->schema->args[i].type == TNI_TYPE_DTYPE && args[i].tag != TN_CELL_NONE)
             return tni_arg_dtype(&args[i]);
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     for (uint32_t i = 0; i < op->n_tensor_args; i++)
         if (args[op->tensor_args[i]].tag == TN_CELL_TENSOR)
             tni_promotion_add(&promotion, &args[op->tensor_args[i]]);

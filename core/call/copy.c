@@ -256,6 +256,14 @@ bool tni_check_distinct(const char *call, const tn_tensor *self) {
     return false;
 }
 
+tn_status tni_check_keeps_imaginary(const char *call, const char *what, const tn_tensor *src,
+                                    const tn_tensor *self) {
+    if (!tni_is_complex(src->view.dtype) || tni_is_complex(self->view.dtype))
+        return TN_OK;
+    return tni_fail(TN_ERR_DTYPE, "%s: %s is %s, and self %s; take its real part with tn_real",
+                    call, what, tn_dtype_name(src->view.dtype), tn_dtype_name(self->view.dtype));
+}
+
 typedef struct fill_call {
     element_call call;
     tn_cell value;

@@ -8,6 +8,11 @@
  * in the name of `call`. */
 bool tni_check_distinct(const char *call, const tn_tensor *self);
 
+/* May elements of `src`, which `call` calls `what`, become some of self's? Complex numbers are no real ones
+ * without saying so: TN_ERR_DTYPE. */
+tn_status tni_check_keeps_imaginary(const char *call, const char *what, const tn_tensor *src,
+                                    const tn_tensor *self);
+
 /* dst = src: broadcast, cast, any strides, any devices. */
 tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src);
 /* Sets every element. */

@@ -22,7 +22,7 @@ static tn_status find_types(tni_build *b) {
     const tni_kernel_types *kt = b->types_of;
     for (uint32_t v = 0; v < kt->n_types; v++) {
         if (b->types[v] == TN_DTYPE_NONE) {
-            tni_promotion p = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+            tni_promotion p = TNI_NO_PROMOTION;
             tn_dtype first = TN_DTYPE_NONE;
             for (uint32_t i = 0; i < kt->n_args; i++) {
                 if (kt->args[i] != (int8_t)v || b->kargs[i].tag != TN_CELL_TENSOR)

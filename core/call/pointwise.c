@@ -95,7 +95,7 @@ typedef struct long_call {
 static tn_status collect(long_call *c) {
     tni_build *b = &c->b;
     const tni_kernel_types *kt = b->types_of;
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     for (uint32_t i = 0; i < kt->n_args; i++) {
         b->kargs[i] = *source(b->info, b->args, i);
         if (kt->args[i] >= TN_KERNEL_SCALAR)

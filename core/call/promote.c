@@ -1,7 +1,7 @@
 /* Which dtype a call computes in: PyTorch's result_type, and what may be stored where.
  *
  * Tensors with dimensions decide; 0-dim tensors, and after them plain scalars, only if they are of
- * a higher category (bool < integer < floating) than what decided before. */
+ * a higher category (bool < integer < floating < complex) than what decided before. */
 #include "core/call/call.h"
 
 static tn_dtype join(tn_dtype a, tn_dtype b) {
@@ -13,7 +13,9 @@ void tni_promotion_add(tni_promotion *p, const tn_cell *cell) {
     case TN_CELL_TENSOR: {
         const tn_tensor *t = cell->v.pointer;
         tn_dtype *slot = t->view.rank > 0 ? &p->dims : &p->zero_dim;
+        bool is_first = *slot == TN_DTYPE_NONE;
         *slot = join(*slot, t->view.dtype);
+        p->to_none |= !is_first && *slot == TN_DTYPE_NONE;
         break;
     }
     case TN_CELL_F64:
@@ -31,19 +33,22 @@ void tni_promotion_add(tni_promotion *p, const tn_cell *cell) {
 }
 
 static tn_dtype combine(tn_dtype higher, tn_dtype lower) {
-    if (higher != TN_DTYPE_NONE && tni_is_float(higher))
+    if (tni_is_complex(higher))
         return higher;
-    if (higher == TN_BOOL || (lower != TN_DTYPE_NONE && tni_is_float(lower)))
+    if (higher != TN_DTYPE_NONE && tni_is_float(higher))
+        return tni_is_complex(lower) ? join(higher, TN_C64) : higher; /* as precise as it is */
+    if (higher == TN_BOOL || tni_is_complex(lower) ||
+        (lower != TN_DTYPE_NONE && tni_is_float(lower)))
         return join(higher, lower);
     return higher != TN_DTYPE_NONE ? higher : lower;
 }
 
 tn_dtype tni_promotion_result(const tni_promotion *p) {
-    return combine(combine(p->dims, p->zero_dim), p->scalars);
+    return p->to_none ? TN_DTYPE_NONE : combine(combine(p->dims, p->zero_dim), p->scalars);
 }
 
 tn_dtype tni_common_float(const tn_cell *args, uint32_t mask) {
-    tni_promotion p = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion p = TNI_NO_PROMOTION;
     for (; mask; mask &= mask - 1)
         tni_promotion_add(&p, &args[__builtin_ctz(mask)]);
     tn_dtype dtype = tni_promotion_result(&p);

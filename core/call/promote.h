@@ -6,7 +6,10 @@
 
 typedef struct tni_promotion {
     tn_dtype dims, zero_dim, scalars; /* TN_DTYPE_NONE where there was none */
+    bool to_none;                     /* two of them promote to nothing, whatever the others are */
 } tni_promotion;
+#define TNI_NO_PROMOTION \
+    { TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE, false }
 void tni_promotion_add(tni_promotion *p, const tn_cell *cell);
 tn_dtype tni_promotion_result(const tni_promotion *p);
 /* What those of `args` that `mask` has a bit for promote to; f32 where that is no floating dtype. */

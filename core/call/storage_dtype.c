@@ -8,7 +8,9 @@
 #include "base/alloc.h"
 #include "core/call/copy.h"
 #include "core/call/host_copy.h"
+#include "core/call/promote.h"
 #include "core/call/temps.h"
+#include "core/ops/operators.h"
 
 #include <string.h>
 
@@ -44,7 +46,7 @@ static tn_status refuse_mixed(const tn_op *op, tn_dtype dtype, const char *other
                     tni_info(op)->call, tn_dtype_name(dtype), other);
 }
 
-/* Nothing is promoted, and no fraction of a number lost. */
+/* Nothing is lost of a number, and nothing promoted to one. */
 static tn_status check_one_dtype(const tn_op *op, const tn_cell *args, tn_dtype dtype) {
     uint32_t mask = moved_args(tni_info(op));
     for (uint32_t i = 0; i < op->schema->n_args; i++) {
@@ -168,11 +170,60 @@ static tn_status run_parts(const tn_op *op, const tn_cell *args, tn_dtype dtype,
     return status;
 }
 
+/* ---- promotion --------------------------------------------------------------------------- */
+
+/* Do tensors among the arguments that move have several dtypes, and does the operator promote? */
+static bool is_mixed(const tn_op *op, const tn_cell *args) {
+    const tni_op_info *info = tni_info(op);
+    tn_dtype first = TN_DTYPE_NONE;
+    if (info->kernel < 0 || info->type_rule != TNI_TYPES_PROMOTE || info->written)
+        return false;
+    for (uint32_t mask = info->moved; mask; mask &= mask - 1) {
+        const tn_tensor *t = tni_arg_tensor(&args[__builtin_ctz(mask)]);
+        if (t && first != TN_DTYPE_NONE && t->view.dtype != first)
+            return true;
+        first = t ? t->view.dtype : first;
+    }
+    return false;
+}
+
+/* The call on what the tensors promote to, which need not be of a storage dtype. Autograd comes after this. */
+static tn_status run_promoted(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets) {
+    tn_cell cells[TNI_MAX_ARGS];
+    tni_temps temps = {0};
+    tni_promotion promotion = TNI_NO_PROMOTION;
+    memcpy(cells, args, op->schema->n_args * sizeof *args);
+    for (uint32_t mask = tni_info(op)->moved; mask; mask &= mask - 1)
+        tni_promotion_add(&promotion, &args[__builtin_ctz(mask)]);
+    tn_dtype dtype = tni_promotion_result(&promotion);
+    tn_status status = TN_OK;
+    if (dtype == TN_DTYPE_NONE)
+        status = tni_fail(TN_ERR_DTYPE,
+                          "%s: the tensors' dtypes promote to none; convert them to one with"
+                          " tn_to_dtype",
+                          tni_info(op)->call);
+    for (uint32_t mask = tni_info(op)->moved; mask && status == TN_OK; mask &= mask - 1) {
+        tn_cell *cell = &cells[__builtin_ctz(mask)];
+        *cell = tni_cell_tensor(tni_own(&temps, tni_to_dtype(cell->v.pointer, dtype)));
+        status = cell->v.pointer ? TN_OK : tni_failed();
+    }
+    if (status == TN_OK)
+        status = tni_is_storage_dtype(dtype)
+                     ? run_parts(op, cells, dtype, rets)
+                     : tni_dispatch(op, tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE), cells, rets);
+    tni_temps_finish(&temps);
+    return status;
+}
+
 /* ---- indices ----------------------------------------------------------------------------- */
 
-/* Arguments of a kernel, as a mask, that are indices. */
-static uint32_t index_args(const tni_op_info *info) {
+/* Arguments, as a mask, that are indices: those that the kernel takes as i64, of a composite what is called so. */
+static uint32_t index_args(const tn_op *op) {
+    const tni_op_info *info = tni_info(op);
     uint32_t mask = 0;
+    for (uint32_t i = 0; info->kernel < 0 && i < op->n_tensor_args; i++)
+        if (strcmp(op->schema->args[op->tensor_args[i]].name, "index") == 0)
+            mask |= 1u << op->tensor_args[i];
     for (uint32_t i = 0; info->kernel >= 0 && i < tni_kernel_types_of[info->kernel].n_args; i++)
         if (tni_kernel_types_of[info->kernel].args[i] == TN_KERNEL_FIXED(TN_I64) &&
             info->kernel_args[i] < TNI_ARG_CONSTANT)
@@ -187,7 +238,7 @@ static tn_status run_on_indices(const tn_op *op, tn_keyset below, const tn_cell 
     tni_temps temps = {0};
     tn_status status = TN_OK;
     memcpy(cells, args, op->schema->n_args * sizeof *args);
-    for (uint32_t mask = index_args(tni_info(op)); mask && status == TN_OK; mask &= mask - 1) {
+    for (uint32_t mask = index_args(op); mask && status == TN_OK; mask &= mask - 1) {
         tn_cell *cell = &cells[__builtin_ctz(mask)];
         tn_tensor *t = tni_arg_tensor(cell);
         if (!t || !tni_is_storage_dtype(t->view.dtype) || tni_is_complex(t->view.dtype))
@@ -209,7 +260,8 @@ tn_status tni_storage_dtype_handler(const tn_op *op, tn_keyset keys, const tn_ce
     tn_dtype dtype =
         info && info->moved ? find_storage_dtype(op, args, moved_args(info)) : TN_DTYPE_NONE;
     if (dtype != TN_DTYPE_NONE)
-        return run_parts(op, args, dtype, rets);
+        return is_mixed(op, args) ? run_promoted(op, keys, args, rets)
+                                  : run_parts(op, args, dtype, rets);
     tn_keyset below = tn_keyset_below(keys, TN_KEY_STORAGE_DTYPE);
     /* a program's operator knows what it can do, and an index is converted */
     bool passes = !info || info->moved || info->kind == TNI_OP_VIEW || info->passes_storage;

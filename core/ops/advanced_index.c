@@ -87,11 +87,12 @@ static bool add_columns(plan *p, tni_temps *tmp, tn_tensor *const *list, uint32_
                 return false;
             continue;
         }
-        if (t->view.dtype != TN_I64 && t->view.dtype != TN_I32)
+        bool is_unsigned = tni_is_storage_dtype(t->view.dtype) && !tni_is_complex(t->view.dtype);
+        if (t->view.dtype != TN_I64 && t->view.dtype != TN_I32 && !is_unsigned)
             return refuse(p, TN_ERR_DTYPE, "must be i64, i32 or a mask of bool to index", i, t);
         if (d >= p->self->view.rank)
             return refuse(p, TN_ERR_SHAPE, "has no dimension left in", i, t);
-        p->columns[d++] = t->view.dtype == TN_I64 ? t : tni_own(tmp, tni_to_dtype(t, TN_I64));
+        p->columns[d++] = tni_whole_index(tmp, t, p->call, "an index");
         if (!p->columns[d - 1])
             return false;
     }
@@ -392,6 +393,8 @@ static tn_status written_view(const char *call, tn_tensor *copy, tn_tensor *part
                  call, TNI_SHAPE_OF(src), TNI_SHAPE_OF(part));
         part = NULL;
     }
+    if (part && tni_check_keeps_imaginary(call, "src", src, copy) != TN_OK)
+        part = NULL;
     src = part ? beside(&tmp, call, copy, src) : NULL;
     tn_tensor *written = src ? tni_own(&tmp, tni_copy_(part, src, false)) : NULL;
     return tni_temps_return(&tmp, written ? copy : NULL, rets);

@@ -86,5 +86,6 @@ tn_status tni_run_fill_tensor(const tn_cell *args, tn_cell *rets) {
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_fill_tensor: value must be of rank 0, but has shape %s",
                         TNI_SHAPE_OF(value));
+    TNI_TRY(tni_check_keeps_imaginary("tn_fill_tensor", "value", value, self));
     return tni_return(rets, tni_copy(self, value, false));
 }

@@ -209,10 +209,7 @@ tn_status tni_run_masked_fill(const tn_cell *args, tn_cell *rets) {
     if (value->view.rank != 0)
         return tni_fail(TN_ERR_SHAPE, "tn_masked_fill: value must be of rank 0, but has shape %s",
                         TNI_SHAPE_OF(value));
-    if (tni_is_complex(value->view.dtype) && !tni_is_complex(self->view.dtype))
-        return tni_fail(TN_ERR_DTYPE,
-                        "tn_masked_fill: value is %s, and self %s; take its real part with tn_real",
-                        tn_dtype_name(value->view.dtype), tn_dtype_name(self->view.dtype));
+    TNI_TRY(tni_check_keeps_imaginary("tn_masked_fill", "value", value, self));
     tni_temps tmp = {0};
     value = tni_own(&tmp, tni_to_dtype(value, self->view.dtype));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_arg_tensor(&args[1]), value, self)),

@@ -13,7 +13,7 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
     tn_tensor *const *list = args[0].v.pointer;
     uint32_t n = args[0].n;
     tn_tensor *first = NULL;
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     if (n == 0)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_cat: there is no tensor to join");
     for (uint32_t i = 0; i < n; i++) {

@@ -147,7 +147,7 @@ tn_tensor *tni_scalar_beside(tn_tensor *t, tn_scalar value) {
     if (!t)
         return NULL;
     tn_cell cell = tni_cell_tensor(t);
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     tni_promotion_add(&promotion, &cell);
     tni_promotion_add(&promotion, &value);
     return tni_full(TN_SCALAR_SHAPE, value, tni_promotion_result(&promotion), t->device->id);

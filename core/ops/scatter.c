@@ -9,13 +9,30 @@
 
 #include <string.h>
 
+/* Of u64, whose upper half i64 has no room for: that is beyond every dimension, not before the first. */
+static tn_tensor *index_of_u64(tn_tensor *index) {
+    tni_temps tmp = {0};
+    tn_tensor *bits = tni_own(&tmp, tni_to_dtype(index, TN_I64));
+    tn_tensor *beyond = bits ? tni_own(&tmp, tni_lt_scalar(bits, tn_int(0))) : NULL;
+    tn_tensor *whole =
+        beyond ? tni_own(&tmp, tni_where_scalarself(beyond, tn_int(INT64_MAX), bits)) : NULL;
+    return tni_temps_keep(&tmp, whole);
+}
+
 tn_tensor *tni_whole_index(tni_temps *temps, tn_tensor *index, const char *call, const char *name) {
-    if (index->view.dtype == TN_I64)
+    switch (index->view.dtype) {
+    case TN_I64:
         return index;
-    if (index->view.dtype == TN_I32)
+    case TN_I32:
+    case TN_U16:
+    case TN_U32:
         return tni_own(temps, tni_to_dtype(index, TN_I64));
-    return tni_fail_null(TN_ERR_DTYPE, "%s: %s is %s; it must be i64 or i32", call, name,
-                         tn_dtype_name(index->view.dtype));
+    case TN_U64:
+        return tni_own(temps, index_of_u64(index));
+    default:
+        return tni_fail_null(TN_ERR_DTYPE, "%s: %s is %s; it must be i64 or i32, or unsigned", call,
+                             name, tn_dtype_name(index->view.dtype));
+    }
 }
 
 /* ---- arguments --------------------------------------------------------------------------- */

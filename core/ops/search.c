@@ -98,7 +98,7 @@ tn_status tni_run_isin_tensor_tensor(const tn_cell *args, tn_cell *rets) {
             rets, tni_full(tni_sizes(elements), tn_bool(invert), TN_BOOL, elements->device->id));
     tn_tensor *sorted, *order;
     tni_temps tmp = {0};
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     tni_promotion_add(&promotion, &args[0]);
     tni_promotion_add(&promotion, &args[1]);
     tn_dtype dtype = tni_promotion_result(&promotion);

@@ -38,7 +38,7 @@ static tn_status shift(const char *call, const tn_cell *args, tn_dtype dtype, tn
 }
 
 static tn_dtype promoted(const tn_cell *args) {
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion promotion = TNI_NO_PROMOTION;
     tni_promotion_add(&promotion, &args[0]);
     tni_promotion_add(&promotion, &args[1]);
     return tni_promotion_result(&promotion);

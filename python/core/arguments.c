@@ -63,9 +63,14 @@ static int integer(PyObject *object, int64_t *out) {
         return 0;
     if (!number)
         return -1;
-    *out = PyLong_AsLongLong(number);
+    int overflow = 0;
+    *out = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    return *out == -1 && PyErr_Occurred() ? -1 : 1;
+    if (overflow)
+        PyErr_SetString(PyExc_OverflowError,
+                        "an integer is beyond int64, which has room for -2**63 to 2**63 - 1; "
+                        "beyond it are elements of uint64 alone");
+    return overflow || (*out == -1 && PyErr_Occurred()) ? -1 : 1;
 }
 
 bool tnp_is_complex_number(PyObject *object) {

@@ -239,6 +239,17 @@ static PyObject *from_nest(PyObject *data, tn_dtype dtype, tn_device device) {
 
 /* ---- buffers ----------------------------------------------------------------------------- */
 
+static void refuse_format(const char *format, Py_ssize_t itemsize) {
+    bool swapped = format[0] == '>' || format[0] == '!';
+    if (swapped && dtype_of_format(format + 1, itemsize) != TN_DTYPE_NONE)
+        PyErr_Format(PyExc_TypeError,
+                     "the buffer's '%s' is in the order of bytes of another machine; NumPy turns "
+                     "it round: array.astype(array.dtype.newbyteorder('='))",
+                     format);
+    else
+        PyErr_Format(PyExc_TypeError, "no dtype of Tenon is like the buffer's '%s'", format);
+}
+
 static PyObject *from_buffer(PyObject *data, tn_dtype dtype, tn_device device) {
     Py_buffer view;
     if (PyObject_GetBuffer(data, &view, PyBUF_FULL_RO) < 0)
@@ -247,11 +258,11 @@ static PyObject *from_buffer(PyObject *data, tn_dtype dtype, tn_device device) {
     tn_dtype own = dtype_of_format(view.format, view.itemsize);
     int64_t shape[TN_MAX_RANK];
     void *elements = NULL;
-    if (own == TN_DTYPE_NONE || view.ndim > TN_MAX_RANK) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "no dtype of Tenon is like the buffer's '%s', or it has more than %d dimensions",
-            view.format ? view.format : "B", TN_MAX_RANK);
+    if (own == TN_DTYPE_NONE) {
+        refuse_format(view.format ? view.format : "B", view.itemsize);
+    } else if (view.ndim > TN_MAX_RANK) {
+        PyErr_Format(PyExc_TypeError, "the buffer has %d dimensions; tensors have %d at most",
+                     view.ndim, TN_MAX_RANK);
     } else if (!(elements = PyMem_Malloc(view.len ? (size_t)view.len : 1))) {
         PyErr_NoMemory();
     } else if (PyBuffer_ToContiguous(elements, &view, view.len, 'C') == 0) {

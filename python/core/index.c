@@ -306,6 +306,12 @@ PyObject *tnp_subscript(PyObject *self, PyObject *key) {
 /* The value as a tensor of the same dtype and device. */
 static PyObject *value_like(PyObject *value, PyObject *self) {
     tn_tensor *t = tnp_handle(self);
+    if (tnp_is_tensor(value) && tnp_is_complex(tn_dtype_of(tnp_handle(value))) &&
+        !tnp_is_complex(tn_dtype_of(t)))
+        return PyErr_Format(
+            PyExc_TypeError,
+            "complex numbers are no elements of a tensor of %s: take their real parts",
+            tn_dtype_name(tn_dtype_of(t)));
     if (tnp_is_tensor(value))
         return Py_NewRef(value);
     return tnp_tensor_from(value, tn_dtype_of(t), tn_device_of(t));
@@ -330,7 +336,9 @@ int tnp_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
     PyObject *done = NULL;
     if (follow(&p, self, key) == 0) {
         tn_cell number;
-        int found = tnp_is_tensor(value) ? 0 : tnp_scalar_from(value, &number);
+        int found = tnp_is_tensor(value)  ? 0
+                    : PyLong_Check(value) ? 1 /* of u64 beyond what a cell says */
+                                          : tnp_scalar_from(value, &number);
         bool is_number = found == 1;
         PyObject *given =
             found < 0 || (is_number && !p.gathers_any) ? NULL : value_like(value, self);

@@ -138,6 +138,43 @@ static int the_rest(PyObject *const *args, Py_ssize_t n, Py_ssize_t at, tn_cell 
     return 1;
 }
 
+/* What was given by name for argument i, or NULL. */
+static PyObject *named(const overload *o, uint32_t i, PyObject *const *values, PyObject *names) {
+    for (Py_ssize_t k = 0; names && k < PyTuple_Size(names); k++)
+        if (PyUnicode_Compare(PyTuple_GetItem(names, k), o->names[i]) == 0)
+            return values[k];
+    return NULL;
+}
+
+/* Are numbers of this call elements of u64? The first tensor that is no mask says so, and no dtype is asked for. */
+static bool are_of_u64(const overload *o, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    tn_dtype dtype = TN_BOOL;
+    for (uint32_t i = 0; i < o->info.n_args; i++) {
+        PyObject *object = i < n ? args[i] : named(o, i, args + n, names);
+        if (object && object != Py_None && strcmp(o->info.args[i].type, "ScalarType") == 0)
+            return false;
+        if (object && tnp_is_tensor(object) && dtype == TN_BOOL)
+            dtype = tn_dtype_of(tnp_handle(object));
+    }
+    return dtype == TN_U64;
+}
+
+/* The cell of argument i. Of u64 a number has room in a cell by its bits, as an element of a tensor of u64 alone. */
+static int argument(const overload *o, uint32_t i, PyObject *object, PyObject *const *args,
+                    Py_ssize_t n, PyObject *names, tn_cell *cell, tnp_arena *arena) {
+    int fits = tnp_cell_from(&o->info.args[i], object, cell, arena);
+    if (fits != -1 || strcmp(o->info.args[i].type, "Scalar") != 0 || !PyLong_Check(object) ||
+        !PyErr_ExceptionMatches(PyExc_OverflowError) || !are_of_u64(o, args, n, names))
+        return fits;
+    PyErr_Clear();
+    *cell = tn_int((int64_t)PyLong_AsUnsignedLongLong(object));
+    if (!PyErr_Occurred())
+        return 1;
+    PyErr_SetString(PyExc_OverflowError,
+                    "an integer is beyond uint64, whose elements are 0 to 2**64 - 1");
+    return -1;
+}
+
 /* Why an overload does not fit; text is made only when none does. */
 typedef struct misfit {
     enum { TOO_MANY, OF_TYPE, UNKNOWN_NAME, TWICE, MISSING } what;
@@ -161,7 +198,7 @@ static int fit(const overload *o, PyObject *const *args, Py_ssize_t n, PyObject 
             fits = the_rest(args, n, at, &cells[i], arena);
             at = n;
         } else {
-            fits = tnp_cell_from(&o->info.args[i], args[at++], &cells[i], arena);
+            fits = argument(o, i, args[at++], args, n, names, &cells[i], arena);
         }
         if (fits != 1)
             return *why = (misfit){OF_TYPE, i, given[i]}, fits;
@@ -182,7 +219,7 @@ static int fit(const overload *o, PyObject *const *args, Py_ssize_t n, PyObject 
         if (given[i])
             return *why = (misfit){TWICE, i, NULL}, 0;
         given[i] = args[n + k];
-        int fits = tnp_cell_from(&o->info.args[i], given[i], &cells[i], arena);
+        int fits = argument(o, i, given[i], args, n, names, &cells[i], arena);
         if (fits != 1)
             return *why = (misfit){OF_TYPE, i, given[i]}, fits;
     }
@@ -206,6 +243,11 @@ static PyObject *explain(const overload *o, const misfit *why) {
     case MISSING:
         return PyUnicode_FromFormat("\n  %s: '%s' is missing", schema, arg->name);
     default: {
+        if (strcmp(arg->type, "Scalar") == 0 && tnp_is_complex_number(why->object))
+            return PyUnicode_FromFormat(
+                "\n  %s: '%s' is a real number; a complex one is an element "
+                "of a tensor, as of tenon.tensor(%R)",
+                schema, arg->name, why->object);
         PyObject *type = PyType_GetName(Py_TYPE(why->object));
         PyObject *text =
             type ? PyUnicode_FromFormat("\n  %s: '%s' is %s%s, not %U", schema, arg->name,

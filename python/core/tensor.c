@@ -165,6 +165,11 @@ static PyObject *operand(PyObject *object, PyObject *tensor) {
         return Py_NewRef(object);
     if (PyObject_CheckBuffer(object) && PyObject_HasAttrString(object, "__array__"))
         return tnp_tensor_from(object, TN_DTYPE_NONE, tn_device_of(tnp_handle(tensor)));
+    if (tnp_is_complex_number(object))
+        return PyErr_Format(
+            PyExc_TypeError,
+            "complex numbers, as %R, are stored, moved and converted, and not computed with",
+            object);
     tn_cell ignored;
     return tnp_scalar_from(object, &ignored) == 1 ? Py_NewRef(object) : NULL;
 }

@@ -130,6 +130,12 @@ def _deep_copy(self, memo):
     return made
 
 
+def _imag(self):
+    if not self.dtype.is_complex:
+        raise AttributeError(f"imag: a tensor of {self.dtype} has no imaginary part; .to(tenon.complex64) makes it complex")
+    return _core.imag(self)
+
+
 def _casts(dtype):
     return lambda self: self.to(dtype)
 
@@ -151,7 +157,7 @@ for name, method in {
     "bool": _casts(_core.bool), "cpu": lambda self: self.to("cpu:0"),
     "__array_priority__": 1000, "__array_namespace__": _array_namespace, "to_device": _to_device,
     "record_stream": _record_stream,
-    "real": property(_core.real, doc=_core.real.__doc__), "imag": property(_core.imag, doc=_core.imag.__doc__),
+    "real": property(_core.real, doc=_core.real.__doc__), "imag": property(_imag, doc=_core.imag.__doc__),
     "__complex__": lambda self: complex(self.item()), "size": property(lambda self: Size(self.shape), doc=Size.__doc__),
 }.items():
     setattr(Tensor, name, method)

@@ -463,8 +463,6 @@ static void nothing_is_computed(void **state) {
             assert_null(calls[i].result);
         assert_error(TN_ERR_DTYPE, "tn_neg: not defined for ", tn_dtype_name(stored[d]),
                      "convert it with tn_to_dtype first", NULL);
-        assert_null(tn_where(of(TN_BOOL, TN_SHAPE(2), 1, 0), x, f));
-        assert_error(TN_ERR_DTYPE, "tn_where: expected one dtype, but got ", " and f32", NULL);
         assert_null(tn_set_requires_grad(x, true));
         assert_error(TN_ERR_DTYPE, "only floating dtypes have gradients", NULL);
         assert_null(tn_arange(tn_int(3), stored[d], dev));
@@ -486,6 +484,60 @@ static void joined_tensors_promote_as_pytorch_does(void **state) {
     assert_error(TN_ERR_DTYPE, "tn_cat: the tensors' dtypes promote to none; convert them", NULL);
     assert_null(tn_cat(uc, 2, 0));
     assert_error(TN_ERR_DTYPE, "promote to none", NULL);
+    tn_tensor *w = tn_full(TN_SHAPE(1), tn_int(1), TN_U32, dev);
+    tn_tensor *three[] = {u, w, f}, *other[] = {u, f, w}, *bytes[] = {u, w, tn_to_dtype(i, TN_U8)};
+    assert_null(tn_cat(three, 3, 0));
+    assert_error(TN_ERR_DTYPE, "promote to none", NULL);
+    assert_null(tn_cat(bytes, 3, 0));
+    assert_error(TN_ERR_DTYPE, "promote to none", NULL);
+    assert_data(tn_cat(other, 3, 0), float, 65535, 2.5f, 1);
+}
+
+/* A choice between two is like what joins them. */
+static void chosen_elements_promote_as_joined_ones(void **state) {
+    tn_tensor *mask = of(TN_BOOL, TN_SHAPE(2), 1, 0);
+    tn_tensor *f = of(TN_F32, TN_SHAPE(2), 2.5, 3.5), *i = of(TN_I32, TN_SHAPE(2), -1, -2);
+    tn_tensor *u = tn_full(TN_SHAPE(2), tn_int(-1), TN_U16, dev);
+    tn_tensor *c = tn_from_data((const float[]){1, 2, 3, 4}, TN_SHAPE(2), TN_C64, dev);
+    assert_data(tn_where(mask, u, f), float, 65535, 3.5f);
+    assert_data(tn_where(mask, f, u), float, 2.5f, 65535);
+    assert_data(tn_where(mask, c, i), float, 1, 2, -2, 0);
+    assert_data(tn_where(mask, f, c), float, 2.5f, 0, 3, 4);
+    tn_tensor *wide = tn_where(mask, of(TN_F64, TN_SHAPE(2), 5, 6), c);
+    assert_int_equal(tn_dtype_of(wide), TN_C128);
+    assert_data(wide, double, 5, 0, 3, 4);
+    assert_int_equal(tn_dtype_of(tn_where(mask, c, tn_zeros(TN_SCALAR_SHAPE, TN_C128, dev))),
+                     TN_C64);
+    assert_int_equal(tn_dtype_of(tn_where(mask, f, tn_zeros(TN_SCALAR_SHAPE, TN_C128, dev))),
+                     TN_C64);
+    assert_null(tn_where(mask, u, i));
+    assert_error(TN_ERR_DTYPE, "tn_where: the tensors' dtypes promote to none", NULL);
+    assert_null(tn_where(mask, tn_to_dtype(u, TN_U32), u));
+    assert_error(TN_ERR_DTYPE, "promote to none", NULL);
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(2), 1, 2));
+    assert_int_equal(tn_backward(tn_sum(tn_where(mask, u, tn_mul(x, x)))), TN_OK);
+    assert_data(tn_grad(x), float, 0, 4);
+    assert_null(tn_where(mask, x, c));
+    assert_error(TN_ERR_DTYPE, "requires a gradient", "take tn_detach of it", NULL);
+}
+
+/* Where no other element says so, a complex number does not lose half of itself. */
+static void imaginary_parts_are_not_dropped(void **state) {
+    tn_tensor *f = tn_zeros(TN_SHAPE(3), TN_F32, dev), *c = tn_ones(TN_SHAPE(3), TN_C64, dev);
+    tn_tensor *one = tn_ones(TN_SCALAR_SHAPE, TN_C64, dev);
+    assert_null(tn_slice_scatter(f, c, 0, 0, 3, 1));
+    assert_error(TN_ERR_DTYPE, "tn_slice_scatter: src is c64, and self f32; take its real part",
+                 NULL);
+    assert_null(tn_select_scatter(f, one, 0, 1));
+    assert_error(TN_ERR_DTYPE, "tn_select_scatter: src is c64", NULL);
+    assert_null(tn_diagonal_scatter(tn_zeros(TN_SHAPE(3, 3), TN_F32, dev), c, 0, 0, 1));
+    assert_error(TN_ERR_DTYPE, "tn_diagonal_scatter: src is c64", NULL);
+    assert_null(tn_fill_tensor(f, one));
+    assert_error(TN_ERR_DTYPE, "tn_fill_tensor: value is c64, and self f32", NULL);
+    assert_null(tn_masked_fill(f, of(TN_BOOL, TN_SHAPE(3), 1, 0, 1), one));
+    assert_error(TN_ERR_DTYPE, "tn_masked_fill: value is c64, and self f32", NULL);
+    assert_data(tn_select_scatter(c, tn_zeros(TN_SCALAR_SHAPE, TN_F32, dev), 0, 1), float, 1, 0, 0,
+                0, 1, 0);
 }
 
 static void gradients_do_not_vanish_in_complex_numbers(void **state) {
@@ -516,6 +568,32 @@ static void indices_are_converted(void **state) {
     assert_error(TN_ERR_DTYPE, "tn_index_add: not defined for c64", NULL);
 }
 
+/* So is one of what is made of others. */
+static void indices_of_composites_are_converted(void **state) {
+    static const tn_dtype dtypes[] = {TN_U16, TN_U32, TN_U64};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        tn_tensor *x = counting(TN_F32, TN_SHAPE(4)), *y = of(TN_F32, TN_SHAPE(2), 8, 9);
+        tn_tensor *index = tn_to_dtype(of(TN_I64, TN_SHAPE(2), 3, 0), dtypes[d]);
+        assert_elements(tn_take(x, index), TN_SHAPE(2), 3, 0);
+        assert_elements(tn_take_along_dim(x, index, 0), TN_SHAPE(2), 3, 0);
+        assert_elements(tn_scatter_src(x, 0, index, y), TN_SHAPE(4), 9, 1, 2, 8);
+        assert_elements(tn_scatter_value(x, 0, index, tn_int(7)), TN_SHAPE(4), 7, 1, 2, 7);
+        assert_elements(tn_index_copy(x, 0, index, y), TN_SHAPE(4), 9, 1, 2, 8);
+        assert_elements(tn_scatter_reduce_two(x, 0, index, y, "sum", true), TN_SHAPE(4), 9, 1, 2,
+                        11);
+        assert_elements(tn_index_put(x, &index, 1, y, false), TN_SHAPE(4), 9, 1, 2, 8);
+        assert_elements(tn_index(x, &index, 1), TN_SHAPE(2), 3, 0);
+    }
+    /* what i64 has no room for is beyond the end, and not counted from it */
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(4)),
+              *last = tn_full(TN_SHAPE(1), tn_int(-1), TN_U64, dev);
+    tn_take(x, last);
+    tn_synchronize(dev);
+    assert_error(TN_ERR_INDEX_OUT_OF_RANGE, "9223372036854775807", NULL);
+    assert_null(tn_take(x, tn_to_dtype(last, TN_C64)));
+    assert_error(TN_ERR_DTYPE, "tn_take: index is c64; it must be i64 or i32, or unsigned", NULL);
+}
+
 /* Backward is given the index that forward had. */
 static void gradients_go_by_indices(void **state) {
     static const tn_dtype dtypes[] = {TN_U16, TN_U32, TN_U64};
@@ -528,12 +606,6 @@ static void gradients_go_by_indices(void **state) {
         assert_ok(tn_backward(tn_sum(tn_gather(y, 0, index))));
         assert_elements(tn_grad(y), TN_SHAPE(3), 1, 0, 2);
     }
-}
-
-static void an_imaginary_part_is_not_dropped(void **state) {
-    tn_tensor *x = counting(TN_F32, TN_SHAPE(2)), *mask = of(TN_BOOL, TN_SHAPE(2), 1, 0);
-    assert_null(tn_masked_fill(x, mask, tn_to_dtype(of(TN_F32, TN_SCALAR_SHAPE, 7), TN_C64)));
-    assert_error(TN_ERR_DTYPE, "tn_masked_fill: value is c64, and self f32", NULL);
 }
 
 int main(int argc, char **argv) {
@@ -555,10 +627,12 @@ int main(int argc, char **argv) {
         STORAGE_TEST(equality_is_of_values),
         STORAGE_TEST(nothing_is_computed),
         STORAGE_TEST(joined_tensors_promote_as_pytorch_does),
+        STORAGE_TEST(chosen_elements_promote_as_joined_ones),
+        STORAGE_TEST(imaginary_parts_are_not_dropped),
         STORAGE_TEST(gradients_do_not_vanish_in_complex_numbers),
         STORAGE_TEST(indices_are_converted),
+        STORAGE_TEST(indices_of_composites_are_converted),
         STORAGE_TEST(gradients_go_by_indices),
-        STORAGE_TEST(an_imaginary_part_is_not_dropped),
     };
     return cmocka_run_group_tests_name("storage dtypes", tests, NULL, NULL);
 }

@@ -96,6 +96,8 @@ class Dtypes(unittest.TestCase):
             for value in (limits.max, limits.smallest_normal, 1 + limits.eps):
                 self.assertEqual(xp.asarray(value, dtype=dtype).item(), value, dtype)
             self.assertEqual(xp.asarray(1 + limits.eps / 2, dtype=dtype).item(), 1, dtype)
+        self.assertEqual(xp.finfo(tenon.complex64), xp.finfo(xp.float32))
+        self.assertEqual(xp.finfo(xp.asarray(1j, dtype=tenon.complex128)), xp.finfo(xp.float64))
         for wrong in (lambda: xp.finfo(xp.int8), lambda: xp.iinfo(xp.float32), lambda: xp.isdtype(xp.int8, "integers")):
             with self.assertRaises(ValueError):
                 wrong()
@@ -107,6 +109,8 @@ class Dtypes(unittest.TestCase):
         self.assertIs(xp.result_type(xp.int8, 1j), tenon.complex64)
         self.assertIs(tenon.promote_types("int8", tenon.float16), tenon.float16)
         self.assertTrue(xp.can_cast(xp.int8, xp.int16) and not xp.can_cast(xp.int16, xp.int8))
+        self.assertFalse(xp.can_cast(tenon.uint64, tenon.complex128) or xp.can_cast(tenon.uint16, tenon.uint32))
+        self.assertTrue(xp.can_cast(tenon.uint64, xp.float64) and xp.can_cast(xp.float64, tenon.complex128))
         for wrong, error in ((xp.result_type, ValueError), (lambda: xp.result_type(1), ValueError),
                              (lambda: xp.result_type(xp.int8, "x"), TypeError)):
             with self.assertRaises(error):

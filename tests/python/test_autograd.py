@@ -244,6 +244,23 @@ class Functions(unittest.TestCase):
         (a + b).sum().backward()
         self.assertEqual((a.item(), b.item(), x.grad.item()), (5, 6, 6))
 
+    def test_a_gradient_does_not_end_in_complex_numbers(self):
+        class AsComplex(tenon.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.to(tenon.complex64)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad.real
+
+        x = tenon.ones(2).requires_grad_()
+        with self.assertRaisesRegex(tenon.ArgumentError, "AsComplexBackward: an input requires a gradient, and output 0 is c64.*tn_detach"):
+            AsComplex.apply(x)
+        self.assertEqual(AsComplex.apply(x.detach()).tolist(), [1, 1])
+        with tenon.no_grad():
+            self.assertEqual(AsComplex.apply(x).dtype, tenon.complex64)
+
     def test_what_is_saved_goes_with_the_graph(self):
         before = tenon.memory_stats("cpu:0")["allocated_bytes"]
         for _ in range(3):

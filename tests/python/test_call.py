@@ -49,6 +49,32 @@ class Arguments(unittest.TestCase):
             with self.assertRaises(OverflowError):
                 call()
 
+    def test_numbers_beyond_int64(self):
+        large, mask = 2**64 - 2, tenon.tensor([True, False])
+        u = tenon.tensor([1, 2], dtype=tenon.uint64)
+        for made in (tenon.full_like(u, large), tenon.where(mask, u, large)[1:], tenon.where(mask, large, u)[:1], u.clone().fill_(value=large),
+                     u.masked_fill(~mask, large)[1:], u.scatter(0, tenon.tensor([0]), large)[:1]):
+            self.assertEqual(set(made.tolist()), {large})
+        u[1] = large
+        self.assertEqual(u.tolist(), [1, large])
+        x = tenon.ones(2, dtype=tenon.int64)
+        for call in (lambda: x.fill_(2**63), lambda: x + 2**63, lambda: tenon.full_like(u, 2**63, dtype=tenon.int64), lambda: tenon.tensor(2**63),
+                     lambda: x.sum(-2**63 - 1), lambda: tenon.where(mask, u, -2**63 - 1), lambda: tenon.where(mask, x, 2**63)):
+            with self.assertRaisesRegex(OverflowError, "beyond u?int64"):
+                call()
+        with self.assertRaisesRegex(OverflowError, "beyond uint64"):
+            u.fill_(2**64)
+        self.assertEqual(x.tolist(), [1, 1])
+
+    def test_complex_numbers_are_elements_alone(self):
+        z = tenon.tensor([1j, 2])
+        for call in (lambda: z.fill_(1j), lambda: tenon.full_like(z, fill_value=1j), lambda: tenon.where(z.real > 0, z, 1j)):
+            with self.assertRaisesRegex(TypeError, r"is a real number; a complex one is an element of a tensor, as of tenon.tensor\(1j\)"):
+                call()
+        for call in (lambda: z + 1j, lambda: 1j * z.real, lambda: z.real ** 2j, lambda: z == 1j):
+            with self.assertRaisesRegex(TypeError, "stored, moved and converted, and not computed with"):
+                call()
+
     def test_many_arguments_and_long_lists(self):
         parts = [tenon.full((1,), i) for i in range(300)]
         self.assertEqual(tenon.cat(parts).tolist(), list(range(300)))

@@ -84,6 +84,18 @@ class Buffers(unittest.TestCase):
                     self.assertEqual(shared.to(getattr(tenon, other)).tolist(), a.astype(other).tolist(), (name, other))
 
     @unittest.skipIf(numpy is None, "NumPy is not here")
+    def test_a_buffer_says_why_it_is_none(self):
+        with self.assertRaisesRegex(TypeError, "'>i' is in the order of bytes of another machine; NumPy turns it round") as raised:
+            tenon.tensor(numpy.array([1, 2], dtype=">i4"))
+        self.assertNotIn("dimensions", str(raised.exception))
+        swapped = numpy.array([1, 2], dtype=">i4")
+        self.assertEqual(tenon.tensor(swapped.astype(swapped.dtype.newbyteorder("="))).tolist(), [1, 2])
+        with self.assertRaisesRegex(TypeError, "the buffer has 13 dimensions; tensors have 12 at most"):
+            tenon.tensor(numpy.ones((1,) * 13, dtype="f4"))
+        with self.assertRaisesRegex(TypeError, "no dtype of Tenon is like the buffer's 'g'$"):
+            tenon.tensor(numpy.ones(1, dtype=numpy.longdouble))
+
+    @unittest.skipIf(numpy is None, "NumPy is not here")
     def test_complex_numbers_of_numpy_keep_both_parts(self):
         for number in (numpy.complex64(1 + 2j), numpy.complex128(1 + 2j)):
             for data in (number, [number], [1, number]):

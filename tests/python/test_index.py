@@ -155,6 +155,16 @@ class Gathering(unittest.TestCase):
         z[::-1] = numbers((4,))
         self.assertEqual(z.tolist(), [3, 2, 1, 0])
 
+    def test_complex_numbers_do_not_become_real_ones(self):
+        x, z = tenon.zeros(3), tenon.tensor([1j, 2, 3])
+        for key in (slice(None), slice(1, None), [0, 1, 2], tenon.tensor([True, False, True]), 0):
+            with self.assertRaisesRegex(TypeError, "take their real parts"):
+                x[key] = z[key]
+        self.assertEqual(x.tolist(), [0, 0, 0])
+        x[:] = z.real
+        z[1:] = x[1:]
+        self.assertEqual((x.tolist(), z.tolist()), ([0, 2, 3], [1j, 2, 3]))
+
     def test_masks_that_do_not_fit(self):
         x = numbers((2, 3))
         for sizes in ((3,), (2, 2), (1, 3), (2, 0, 1)):

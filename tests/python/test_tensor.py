@@ -214,6 +214,15 @@ class Arithmetic(unittest.TestCase):
         self.assertIs(x.to("cpu:0").dtype, tenon.float32)
 
 
+class Parts(unittest.TestCase):
+    def test_a_real_tensor_has_no_imaginary_part(self):
+        x = tenon.ones(2)
+        self.assertFalse(hasattr(x, "imag"))
+        self.assertTrue(hasattr(x, "real") and hasattr(x.to(tenon.complex64), "imag"))
+        with self.assertRaisesRegex(AttributeError, "has no imaginary part"):
+            x.imag
+
+
 class Life(unittest.TestCase):
     def test_memory_goes_with_the_last_reference(self):
         gc.collect()

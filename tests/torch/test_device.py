@@ -95,6 +95,168 @@ class Devices(unittest.TestCase):
                 y[1:].add_(y[:-1])
 
 
+class TheTensorThatMadeTheStorage(unittest.TestCase):
+    """Operators are given it while PyTorch's tensor is the same view of its storage, and not a moment longer."""
+
+    def both(self, work, devices=None):
+        """work(device) on the CPU and on each device: the same values."""
+        want = work(torch.device("cpu"))
+        for device in devices or ALL:
+            for ours, theirs in zip(work(device), want, strict=True):
+                self.assertEqual(ours.device, device)
+                self.assertEqual((ours.shape, ours.dtype, ours.tolist()), (theirs.shape, theirs.dtype, theirs.tolist()))
+
+    def test_views(self):
+        def work(device):
+            x = torch.arange(12.0, device=device).reshape(3, 4).add(1)
+            views = [x, x.t(), x[1], x[:, 1:3], x[::2], x.view(12), x.view(2, 6), x.expand(2, 3, 4), x.as_strided((2, 2), (1, 4), 3),
+                     x.view(torch.int32), x.unsqueeze(0), x.reshape(-1)[5], x[0:0]]
+            x[1].mul_(2)
+            x.t().add_(1)
+            x.as_strided((2, 2), (1, 4), 3).neg_()
+            return [v.add(v) for v in views] + [v.clone() for v in views]
+        self.both(work)
+
+    def test_a_tensor_that_changes_under_its_name(self):
+        def work(device):
+            x, seen = torch.arange(6.0, device=device).mul(1), []
+            x.add_(1)
+            for change in (lambda: x.t_() if x.dim() == 2 else x.unsqueeze_(0), lambda: x.squeeze_(), lambda: x.resize_(2, 2),
+                           lambda: x.transpose_(0, 1), lambda: x.as_strided_((3,), (2,)), lambda: x.resize_(3),
+                           lambda: x.set_(torch.arange(4.0, device=device) + 7), lambda: x.set_(x.untyped_storage(), 1, (2,), (1,)),
+                           lambda: setattr(x, "data", torch.full((2, 2), 3.0, device=device)),
+                           lambda: setattr(x, "data", x.data.double())):
+                change()
+                x.add_(1)
+                seen += [x.clone(), x + x, x.sum()]
+            return seen
+        self.both(work)
+
+    def test_a_storage_that_grows(self):
+        def work(device):
+            x = torch.arange(3.0, device=device) + 1
+            y = x[1:]
+            x.add_(1)
+            x.resize_(8)[3:].fill_(4)
+            y.mul_(10)
+            return [x.mul(1), y.mul(1), x[1:3].mul(1)]
+        self.both(work)
+
+    def test_a_storage_that_is_given_back(self):
+        for device in ALL:
+            x = torch.ones(3, device=device) + 1
+            x.untyped_storage().resize_(0)
+            with self.assertRaisesRegex(RuntimeError, "was given back"):
+                x.add_(1)
+            x.untyped_storage().resize_(12)
+            self.assertEqual(x.fill_(5).add(1).tolist(), [6, 6, 6])
+
+    def test_parameters_take_no_history(self):
+        for device in ALL:
+            conv = torch.nn.Conv3d(1, 2, 2).to(device)
+            x = (torch.ones(1, 1, 3, 3, 3, device=device) + 1).requires_grad_()
+            grads = []
+            for _ in range(2):
+                conv.zero_grad()
+                conv(x).sum().backward()
+                grads.append(conv.weight.grad.clone())
+                with torch.no_grad():  # of Tenon's gradients they are leaves, which would not be written
+                    conv.weight.mul_(1)
+                    x.mul_(1)
+            self.assertTrue(torch.equal(*grads))
+
+    def test_nothing_stays(self):
+        for device in ALL:
+            for make in (lambda: torch.ones(1000, device=device) + 1, lambda: torch.ones(10, 100, device=device).t().contiguous(),
+                         lambda: torch.empty(1000, device=device).relu_(), lambda: torch.ones(1000, device=device)[10:].add(1),
+                         lambda: torch.ones(1000, device=device).topk(3), lambda: torch.ones(1000, device=device).sum()):
+                make()
+                before = torch.tenon.memory_allocated(device)
+                for _ in range(20):
+                    make()
+                self.assertEqual(torch.tenon.memory_allocated(device), before)
+
+    def test_threads_share_one(self):
+        for device in ALL:
+            x, failed = torch.arange(64.0, device=device) + 1, []
+            want = [(torch.arange(64.0) + 1 + i).sum().item() for i in range(4)]
+
+            def work(i):
+                y = x[:32]
+                for _ in range(200):
+                    if (x + i).sum().item() != want[i] or y.add(x[:32]).tolist()[0] != 2:
+                        failed.append(i)
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            self.assertEqual(failed, [])
+
+    def test_empty_ones(self):
+        def work(device):
+            made = [torch.empty(0, 3, device=device), torch.empty((), device=device).fill_(2), torch.empty(2, 0, device=device) + 1,
+                    torch.empty_strided((2, 3), (3, 1), device=device).fill_(1),
+                    torch.empty_strided((2, 3), (1, 2), device=device).fill_(1),
+                    torch.empty(1, 2, 3, 4, device=device, memory_format=torch.channels_last).fill_(3),
+                    torch.ones(3, device=device)[:0].add(1)]
+            return made + [t.add(1) for t in made]
+        self.both(work)
+        for device in ALL:
+            with self.assertRaisesRegex(RuntimeError, "negative dimension"):
+                torch.empty(2, -1, device=device)
+            with self.assertRaises(RuntimeError):
+                torch.empty(2**40, 2**40, device=device)
+            self.assertEqual(torch.empty(1, dtype=torch.float64, device=device).dtype, torch.float64)
+            self.assertEqual(torch.empty([1] * 13, device=device).dim(), 13)
+
+
+class CallsWithoutBoxes(unittest.TestCase):
+    def test_arguments_of_every_kind(self):
+        for device in ALL:
+            x, cpu = torch.arange(6.0, device=device).reshape(2, 3), torch.arange(6.0).reshape(2, 3)
+            for call in (lambda t: t + 1, lambda t: 1 - t, lambda t: t + True, lambda t: torch.add(t, t, alpha=2), lambda t: t.int() + 2.5,
+                         lambda t: t.int().add(t.int(), alpha=3), lambda t: t.clone().add_(2), lambda t: t.clone().sub_(t, alpha=0.5),
+                         lambda t: t.sum(), lambda t: t.sum(dtype=torch.float64), lambda t: t.sum(1), lambda t: t.sum((0, 1), keepdim=True),
+                         lambda t: t.sum(dim=0, dtype=torch.int64), lambda t: t.mean(), lambda t: t.amax(1, True), lambda t: t.amax(),
+                         lambda t: t.softmax(-1), lambda t: torch.where(t > 2, t, t.neg()), lambda t: t.masked_fill(t > 2, -1),
+                         lambda t: t.addcmul(t, t, value=2), lambda t: torch.addmm(t[:, :2], t, t.t(), beta=2, alpha=3),
+                         lambda t: t.int().addmm(t.int(), torch.ones(3, 3, dtype=torch.int32, device=t.device), beta=2.0),
+                         lambda t: t.gather(1, torch.tensor([[0], [2]], device=t.device)), lambda t: t.index_select(1, torch.tensor([1], device=t.device)),
+                         lambda t: t.pow(2), lambda t: t.clamp_min(2), lambda t: t.lt(2), lambda t: t.triu(1), lambda t: t.lerp(t + 1, 0.25),
+                         lambda t: torch.nn.functional.mse_loss(t, t + 1), lambda t: t.clone().addcdiv_(t, t + 1, value=2),
+                         lambda t: t.half() * torch.tensor(2.0), lambda t: t.eq(t).logical_not_(), lambda t: t.clone().fill_(3)):
+                ours, theirs = call(x), call(cpu)
+                self.assertEqual((ours.dtype, ours.shape), (theirs.dtype, theirs.shape))
+                self.assertTrue(torch.allclose(ours.cpu().double(), theirs.double()))
+
+    def test_what_is_returned_is_what_was_written(self):
+        for device in ALL:
+            x = torch.ones(2, device=device)
+            for call in (x.add_, x.mul_, x.fill_):
+                self.assertIs(call(2), x)
+            self.assertIs(x.relu_(), x)
+
+    def test_refusals(self):
+        for device in ALL:
+            x = torch.ones(2, device=device)
+            with self.assertRaisesRegex(TypeError, "a complex number is no argument"):
+                x.fill_(1j)
+            with self.assertRaisesRegex(TypeError, "a complex number is no argument"):
+                torch.add(x, 1j)
+            with self.assertRaisesRegex(RuntimeError, "on meta|is on cpu|different|on a device"):
+                x + torch.ones(2)
+            y = torch.ones(3, device=device)
+            with self.assertRaises(RuntimeError):
+                x + y
+
+    def test_a_pass_with_gradients(self):
+        for device in ALL:
+            x = torch.arange(3.0, device=device, requires_grad=True)
+            ((x * x + 1).relu().sum() * 2).backward()
+            self.assertEqual(x.grad.tolist(), [0, 4, 8])
+
+
 class Memory(unittest.TestCase):
     def test_in_and_out(self):
         for device in ALL:

@@ -127,6 +127,24 @@ class StorageDtypes(unittest.TestCase):
             self.check(y, x, dtype)
             self.check(y.conj(), x.conj().resolve_conj(), dtype)
             self.check(x.conj().to(device), x.conj().resolve_conj(), dtype)
+            for conjugated in (lambda t: t.clone(), lambda t: t.clone().conj(), lambda t: t.clone()._neg_view(), lambda t: t.clone()[1:4:2]):
+                ours, theirs = conjugated(y).conj_physical_().cpu(), conjugated(x).conj_physical_()
+                self.assertTrue(torch.equal(ours, theirs.resolve_conj().resolve_neg()), (ours, theirs))
+            real = torch.ones(2, device=device)
+            self.assertIs(real.conj_physical_(), real)
+
+    def test_complex_samples_become_batches(self):
+        for device, dtype in itertools.product(ALL, COMPLEX):
+            x = numbers(dtype)[:4].clone()
+            y = x.to(device)
+            for of in (lambda t: [t[0], t[1]], lambda t: [t, t.conj()], lambda t: [(t, 1), (t.conj(), 2)]):
+                ours, theirs = (torch.utils.data.default_collate(of(t)) for t in (y, x))
+                for a, b in zip(ours if isinstance(ours, list) else [ours], theirs if isinstance(theirs, list) else [theirs], strict=True):
+                    self.check(a, b, dtype)
+            out = torch.empty(0, dtype=dtype, device=device)
+            self.check(torch.stack([y, y.conj()], out=out), torch.stack([x, x.conj()]), dtype)
+            loaded = next(iter(torch.utils.data.DataLoader(list(x), batch_size=4, pin_memory=True))).to(device)
+            self.check(loaded, x, dtype)
 
     def test_saved_and_loaded(self):
         for device, dtype in itertools.product(ALL, STORED):

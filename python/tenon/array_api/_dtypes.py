@@ -37,13 +37,16 @@ class iinfo_object:
 _FLOATS = {_core.float16: (11, 15), _core.bfloat16: (8, 127), _core.float32: (24, 127), _core.float64: (53, 1023)}
 
 
+_PARTS = {_core.complex64: _core.float32, _core.complex128: _core.float64}
+
+
 def _dtype_of(x):
     return x.dtype if isinstance(x, Tensor) else x
 
 
 def finfo(type, /):
-    """finfo(dtype or array): limits of a floating dtype."""
-    dtype = _dtype_of(type)
+    """finfo(dtype or array): limits of a floating dtype, or of the parts of a complex one."""
+    dtype = _PARTS.get(_dtype_of(type), _dtype_of(type))
     if dtype not in _FLOATS:
         raise ValueError(f"finfo: {dtype!r} is no floating dtype")
     precision, exponent = _FLOATS[dtype]
@@ -89,7 +92,10 @@ def result_type(*arrays_and_dtypes):
 
 def can_cast(from_, to, /):
     """can_cast(from_, to): does promotion lead there?"""
-    return _core.promote_types(_dtype_of(from_), to) is to
+    try:
+        return _core.promote_types(_dtype_of(from_), to) is to
+    except TypeError:  # the two promote to none
+        return False
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

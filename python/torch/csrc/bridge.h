@@ -1,5 +1,5 @@
 /* What the parts of the bridge share. PyTorch has one slot for devices of others, PrivateUse1; here its indices are the devices of all
- * plugins of Tenon. A torch storage owns one reference of a tn_storage, in the context of its DataPtr; shapes, strides
+ * plugins of Tenon. A torch storage owns one reference of the tensor of Tenon's that made its memory, in the context of its DataPtr; shapes, strides
  * and gradients are PyTorch's, memory, streams and kernels Tenon's. */
 #ifndef TNI_PYTHON_TORCH_CSRC_BRIDGE_H
 #define TNI_PYTHON_TORCH_CSRC_BRIDGE_H
@@ -9,6 +9,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 #include <tenon/tenon.h>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ template <typename T> T *check(T *result) {
     return result;
 }
 
+/* A reference that is given back. */
+using Reference = std::unique_ptr<tn_tensor, void (*)(tn_tensor *)>;
+
 /* ---- devices.cpp ------------------------------------------------------------------------- */
 
 /* The devices, in the order of their indices: what TENON_TORCH_DEVICES lists, else Tenon's default device and then
@@ -59,9 +63,10 @@ tn_stream *stream_of(const c10::Stream &stream);
 
 c10::DeviceAllocator *allocator();
 c10::Allocator *pinned_allocator();
-/* Takes a reference of `storage`. */
-c10::DataPtr data_of(tn_storage *storage, c10::DeviceIndex index);
-/* NULL for memory of no bytes. */
+/* The memory of `owned`, whose reference it takes, also where it throws. */
+c10::DataPtr data_of(tn_tensor *owned, c10::DeviceIndex index);
+/* What made the memory, as it was then, and its storage; both NULL for memory of no bytes. Borrowed. */
+tn_tensor *tensor_of(const c10::DataPtr &data);
 tn_storage *storage_of(const c10::DataPtr &data);
 /* Gives the storage `bytes`, with what both have of what was there. */
 void resize_storage(c10::StorageImpl &storage, size_t bytes);
@@ -98,10 +103,15 @@ c10::ScalarType scalar_type_of(tn_dtype dtype);
 inline tn_ints ints_of(c10::IntArrayRef list) {
     return tn_ints_of(list.data(), static_cast<int64_t>(list.size()));
 }
-/* t as Tenon sees it, in the scope that is open. */
+/* t as Tenon sees it: the tensor that made t's storage, which other threads may be given, too, where t is still the same view of it; else one
+ * over the storage, in the scope that is open. */
 tn_tensor *borrow(const at::Tensor &t);
-/* A tensor of PyTorch's over t's storage, of which it takes a reference; of NULL and TN_NONE an undefined one. */
+/* Always one that nobody else has: to hang a history on. */
+tn_tensor *borrow_another(const at::Tensor &t);
+/* A tensor of PyTorch's over t's storage; of NULL and TN_NONE an undefined one. */
 at::Tensor adopt(tn_tensor *t);
+/* The same of a tensor without history on the device of that index, whose reference it takes, also where it throws. */
+at::Tensor adopt_owned(tn_tensor *owned, c10::DeviceIndex index);
 
 /* ---- calls.cpp --------------------------------------------------------------------------- */
 

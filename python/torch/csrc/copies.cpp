@@ -156,6 +156,13 @@ Tensor &conj_physical_out(const Tensor &self, Tensor &out) {
     return out;
 }
 
+/* Of a tensor that says the conjugate, too: what it says is the conjugate of what it said. */
+Tensor &conj_physical_(Tensor &self) {
+    if (self.is_complex() && self.numel() > 0)
+        conjugate_elements(self);
+    return self;
+}
+
 bool equal(const Tensor &self, const Tensor &other) {
     TORCH_CHECK(self.device() == other.device(), "equal: tensors on ", self.device(), " and ",
                 other.device());
@@ -178,6 +185,7 @@ void add_copies(Hand &hand) {
     hand.add("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
     hand.add("_local_scalar_dense", TORCH_FN(local_scalar_dense));
     hand.add("conj_physical.out", TORCH_FN(conj_physical_out));
+    hand.add("conj_physical_", TORCH_FN(conj_physical_));
     hand.add("equal", TORCH_FN(equal));
     hand.add("record_stream", TORCH_FN(record_stream));
 }

@@ -46,19 +46,47 @@ c10::ScalarType checked(optional<c10::ScalarType> type) {
     return t;
 }
 
+/* Contiguous, of a tensor of Tenon's that has the same sizes, so that operators are given that; undefined where there
+ * is none such, but for want of memory: PyTorch says why. */
+Tensor made(IntArrayRef size, c10::ScalarType type, const optional<c10::Device> &device) {
+    c10::DeviceIndex index = device && device->has_index() ? device->index() : current_device();
+    TN_SCOPE;
+    tn_tensor *t = tn_empty(ints_of(size), dtype_of(type), device_at(index));
+    if (t != nullptr)
+        return adopt_owned(tn_keep(t), index);
+    if (tn_error_status() == TN_ERR_OUT_OF_MEMORY)
+        throw_error();
+    tn_error_clear();
+    return {};
+}
+
 Tensor empty(IntArrayRef size, optional<c10::ScalarType> type, optional<c10::Layout> layout,
              optional<c10::Device> device, optional<bool> pinned,
              optional<c10::MemoryFormat> format) {
     check_options(layout, pinned);
+    if (!format || *format == c10::MemoryFormat::Contiguous)
+        if (Tensor t = made(size, checked(type), device); t.defined())
+            return t;
     On on(device);
     return at::detail::empty_generic(size, allocator(), c10::DispatchKeySet(backend_key),
                                      checked(type), format);
+}
+
+bool is_contiguous(IntArrayRef size, IntArrayRef stride) {
+    int64_t expected = 1;
+    bool contiguous = size.size() == stride.size();
+    for (size_t i = size.size(); contiguous && i-- > 0; expected *= std::max<int64_t>(size[i], 1))
+        contiguous = stride[i] == expected;
+    return contiguous;
 }
 
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, optional<c10::ScalarType> type,
                      optional<c10::Layout> layout, optional<c10::Device> device,
                      optional<bool> pinned) {
     check_options(layout, pinned);
+    if (is_contiguous(size, stride))
+        if (Tensor t = made(size, checked(type), device); t.defined())
+            return t;
     On on(device);
     return at::detail::empty_strided_generic(size, stride, allocator(),
                                              c10::DispatchKeySet(backend_key), checked(type));

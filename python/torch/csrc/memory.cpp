@@ -6,20 +6,20 @@ namespace tenon_torch {
 
 namespace {
 
-void drop_storage(void *context) {
-    tn_storage_drop(static_cast<tn_storage *>(context));
+void drop_tensor(void *context) {
+    tn_drop(static_cast<tn_tensor *>(context));
 }
 
 /* Where the address is one of ours, the context is this. */
 struct Opaque {
-    tn_storage *storage;
+    tn_tensor *tensor;
     void *address;
     size_t bytes;
 };
 
 void drop_opaque(void *context) {
     auto *opaque = static_cast<Opaque *>(context);
-    tn_storage_drop(opaque->storage);
+    tn_drop(opaque->tensor);
     release_address(opaque->address, opaque->bytes);
     delete opaque;
 }
@@ -34,7 +34,7 @@ class DeviceAllocator final : public c10::DeviceAllocator {
         TN_SCOPE;
         int64_t size = static_cast<int64_t>(bytes);
         tn_tensor *t = check(tn_empty(tn_ints_of(&size, 1), TN_U8, device));
-        return data_of(check(tn_storage_of(t)), index);
+        return data_of(tn_keep(t), index);
     }
     c10::DeleterFnPtr raw_deleter() const override {
         return nullptr; /* an address alone does not say whose it is */
@@ -138,26 +138,33 @@ c10::Allocator *pinned_allocator() {
     return instance;
 }
 
-c10::DataPtr data_of(tn_storage *storage, c10::DeviceIndex index) {
+c10::DataPtr data_of(tn_tensor *owned, c10::DeviceIndex index) {
+    Reference reference(owned, tn_drop);
     c10::Device device(device_type, index);
+    tn_storage *storage = tn_storage_of(owned);
     size_t bytes = tn_storage_bytes(storage);
     if (bytes == 0)
         return {nullptr, device};
     if (has_addresses(storage, index))
-        return {tn_storage_address(storage), tn_storage_keep(storage), drop_storage, device};
-    void *address = reserve_address(bytes);
-    auto *opaque = new Opaque{tn_storage_keep(storage), address, bytes};
-    return {address, opaque, drop_opaque, device};
+        return {tn_storage_address(storage), reference.release(), drop_tensor, device};
+    auto *opaque = new Opaque{owned, reserve_address(bytes), bytes};
+    reference.release();
+    return {opaque->address, opaque, drop_opaque, device};
+}
+
+tn_tensor *tensor_of(const c10::DataPtr &data) {
+    if (data.get_context() == nullptr)
+        return nullptr;
+    if (data.get_deleter() == drop_tensor)
+        return static_cast<tn_tensor *>(data.get_context());
+    TORCH_CHECK(data.get_deleter() == drop_opaque,
+                "this memory is not Tenon's, although its tensor says so");
+    return static_cast<Opaque *>(data.get_context())->tensor;
 }
 
 tn_storage *storage_of(const c10::DataPtr &data) {
-    if (data.get_context() == nullptr)
-        return nullptr;
-    if (data.get_deleter() == drop_storage)
-        return static_cast<tn_storage *>(data.get_context());
-    TORCH_CHECK(data.get_deleter() == drop_opaque,
-                "this memory is not Tenon's, although its tensor says so");
-    return static_cast<Opaque *>(data.get_context())->storage;
+    tn_tensor *t = tensor_of(data);
+    return t != nullptr ? tn_storage_of(t) : nullptr;
 }
 
 void resize_storage(c10::StorageImpl &storage, size_t bytes) {

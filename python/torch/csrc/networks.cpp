@@ -108,8 +108,8 @@ std::array<Tensor, 2> by_gradients(const Tensor &grad, const Tensor &input, cons
                                                                            "conv_transpose2d",
                                                                            "conv_transpose3d"};
     TN_SCOPE;
-    tn_tensor *of[] = {check(tn_set_requires_grad(borrow(input), true)),
-                       check(tn_set_requires_grad(borrow(weight), true))};
+    tn_tensor *of[] = {check(tn_set_requires_grad(borrow_another(input), true)),
+                       check(tn_set_requires_grad(borrow_another(weight), true))};
     Call call((transposed ? across : plain)[input.dim() - 3]);
     call.tensor(of[0]).tensor(of[1]).none().ints(g.stride).ints(g.padding);
     tn_tensor *result = (transposed ? call.ints(more).integer(g.groups).ints(g.dilation)
