@@ -220,6 +220,22 @@ static void list_blocks(const tc_sampler *m) {
                              1};
         tc_emit(m, call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE));
     }
+    /* and groups whose channels are fewer than such a number where those of all are not, on either side */
+    static const int64_t ins[] = {2, 8, 1, 17}, outs[] = {8, 16, 16, 5};
+    for (int at = 0; at < 8; at++) {
+        int64_t groups = 2 + at % 3;
+        struct geometry g = {2,
+                             groups * ins[at % 4],
+                             6,
+                             7,
+                             groups * outs[(at / 4 + at) % 4],
+                             {3 - at % 3, 1 + at % 3},
+                             {1 + at % 2, 1},
+                             {at / 2 % 2, at % 2},
+                             {1, 1},
+                             groups};
+        tc_emit(m, call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE));
+    }
 }
 
 static void list(const tc_sampler *m) {
