@@ -4,8 +4,9 @@
  * depend on the number of threads; a tile is one call of BLAS on one thread. Row and column strides
  * become BLAS's transposition where they can; what it cannot read (both strides, zero strides, f16
  * and bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain
- * loops.
+ * loops, bf16 the processor's own products where there are such (bf16.h).
  */
+#include "plugins/cpu/bf16.h"
 #include "plugins/cpu/gemm.h"
 #include "plugins/cpu/iterate.h"
 
@@ -21,9 +22,10 @@ typedef struct product {
     bool loops;          /* not BLAS but plain loops, which take any strides */
     bool pack_a, pack_b; /* BLAS cannot read it in place */
     bool stage_c;        /* BLAS cannot write it in place */
+    bool bf16;           /* not BLAS but products of bf16, unless there are subnormal numbers */
     tn_cell alpha, beta;
-    char *scratch; /* [slots] of scratch_bytes */
-    int64_t scratch_bytes;
+    char *scratch; /* [slots] of scratch_bytes: a panel of A, one of B, C */
+    int64_t panel_a, panel_b, scratch_bytes;
 } product;
 
 enum {
@@ -31,6 +33,10 @@ enum {
     MAX_TILE_K = 2048,    /* of what is packed */
     MAX_BLAS_K = 1 << 30, /* of what is not: sizes are int there */
     TINY = 4096,          /* multiplications, below which BLAS costs more than it saves */
+    MIN_BF16 = 8,         /* columns, and K, below which packing costs more than it saves */
+    BF16_TASKS = 4,       /* tiles of a product that is large enough */
+    BF16_TASK = 1 << 20,  /* multiplications, below which it is not: 10 us */
+    MANY_TASKS = 16,      /* tiles, above which they may be wider */
 };
 
 /* Can BLAS read [rows, columns] of it? */
@@ -52,6 +58,29 @@ static void tidy(tnc_matrix *x, int64_t rows, int64_t columns) {
 
 static int64_t aligned(int64_t bytes) {
     return (bytes + 63) & ~(int64_t)63;
+}
+
+/* Products of bf16: is it more than their packing saves? */
+static bool is_worth_bf16(const product *p) {
+    return TNC_HAS_BF16 && p->c.dtype == TN_BF16 && p->n >= MIN_BF16 && p->k >= MIN_BF16;
+}
+
+/* Even tiles of whole blocks, and several where there is work for several threads. */
+static void plan_bf16(product *p) {
+    int64_t down = tnc_ceil_div(p->m, MAX_TILE), across = tnc_ceil_div(p->n, TNC_BF16_WIDTH);
+    if (p->batch * down * across < MANY_TASKS)
+        across = tnc_ceil_div(p->n, MAX_TILE);
+    double work = (double)p->m * (double)p->n * (double)p->k;
+    while (p->batch * down * across < BF16_TASKS && work / (double)(down * across) > BF16_TASK) {
+        if (p->m / down >= p->n / across)
+            down++;
+        else
+            across++;
+    }
+    p->bf16 = true;
+    p->tile_m = tnc_min(p->m, tnc_ceil_div(tnc_ceil_div(p->m, down), 6) * 6);
+    p->tile_n = tnc_min(p->n, tnc_bf16_pitch(tnc_ceil_div(p->n, across)));
+    p->tile_k = tnc_min(p->k, TNC_BF16_DEPTH);
 }
 
 /* Everything about the call that depends on shapes and strides only. */
@@ -77,17 +106,26 @@ static void plan(product *p) {
     p->pack_b = half || !is_blas(&p->b, p->k, p->n);
     p->stage_c = half || p->c.column != 1 || p->c.row < p->n || p->c.row > INT32_MAX;
 
+    p->tile_m = tnc_min(p->m, p->n == 1 ? 4 * MAX_TILE : MAX_TILE);
+    p->tile_n = tnc_min(p->n, p->m == 1 ? 4 * MAX_TILE : MAX_TILE);
     double multiplications = (double)p->m * (double)p->n * (double)p->k;
     p->loops = p->type >= TN_I8 || (!half && multiplications <= TINY);
     if (p->loops)
         p->pack_a = p->pack_b = p->stage_c = false;
-    p->tile_m = tnc_min(p->m, p->n == 1 ? 4 * MAX_TILE : MAX_TILE);
-    p->tile_n = tnc_min(p->n, p->m == 1 ? 4 * MAX_TILE : MAX_TILE);
     p->tile_k = tnc_min(p->k, p->pack_a || p->pack_b ? MAX_TILE_K : MAX_BLAS_K);
+    if (is_worth_bf16(p))
+        plan_bf16(p);
     int64_t bytes = tnc_dtype_bytes(p->type);
-    p->scratch_bytes = (p->pack_a ? aligned(p->tile_m * p->tile_k * bytes) : 0) +
-                       (p->pack_b ? aligned(p->tile_k * p->tile_n * bytes) : 0) +
-                       (p->stage_c ? aligned(p->tile_m * p->tile_n * bytes) : 0);
+    p->panel_a = p->pack_a ? aligned(p->tile_m * p->tile_k * bytes) : 0;
+    p->panel_b = p->pack_b ? aligned(p->tile_k * p->tile_n * bytes) : 0;
+    if (p->bf16) { /* the same for both */
+        p->panel_a = tnc_max(p->panel_a, tnc_bf16_panel_bytes(p->tile_m));
+        p->panel_b = tnc_max(p->panel_b, tnc_bf16_panel_bytes(p->tile_n));
+    }
+    int64_t pitch = p->bf16 ? tnc_bf16_pitch(p->tile_n) : p->tile_n;
+    p->scratch_bytes = p->panel_a + p->panel_b;
+    if (p->stage_c)
+        p->scratch_bytes += aligned(p->tile_m * pitch * bytes);
 }
 
 /* [rows, columns] at (i, j) of x as a dense row-major panel of the computing type. */
@@ -124,10 +162,9 @@ static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t 
     a.data = tnc_element(&a, i, 0);
     b.data = tnc_element(&b, 0, j);
     c.data = tnc_element(&c, i, j);
-    char *panel_a = scratch;
-    char *panel_b = p->pack_a ? panel_a + aligned(p->tile_m * p->tile_k * bytes) : panel_a;
-    char *panel_c = p->pack_b ? panel_b + aligned(p->tile_k * p->tile_n * bytes) : panel_b;
-    staged = p->stage_c ? (tnc_matrix){panel_c, n, 1, p->type} : c;
+    char *panel_a = scratch, *panel_b = panel_a + p->panel_a, *panel_c = panel_b + p->panel_b;
+    int64_t pitch = p->bf16 ? tnc_bf16_pitch(n) : n;
+    staged = p->stage_c ? (tnc_matrix){panel_c, pitch, 1, p->type} : c;
 
     static const tn_cell zero = {.tag = TN_CELL_I64};
     const tn_cell *share = s.data ? &p->beta : &zero;
@@ -140,11 +177,32 @@ static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t 
         tnc_gemm_loops(p->type, m, n, p->k, &p->alpha, &a, &b, share, &staged);
         return;
     }
+    bool is_normal = beta == 0;
     for (int64_t k0 = 0; k0 < p->k; k0 += p->tile_k) {
         int64_t k = tnc_min(p->tile_k, p->k - k0);
         tnc_matrix left = a, right = b;
         left.data = tnc_element(&a, 0, k0);
         right.data = tnc_element(&b, k0, 0);
+        bool stores = c.column == 1 && k0 + k == p->k;
+        if (p->bf16 && tnc_bf16_multiply(&(tnc_bf16_product){
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .alpha = (float)tnc_number(&p->alpha),
+                           .beta = (float)(k0 == 0 ? beta : 1),
+                           .a = left,
+                           .b = right,
+                           .c = (float *)panel_c,
+                           .is_normal = is_normal,
+                           .out = stores ? &c : NULL,
+                           .panel_a = panel_a,
+                           .panel_b = panel_b,
+                       })) {
+            if (stores)
+                return;
+            continue;
+        }
+        is_normal = false;
         if (p->pack_a) {
             pack(panel_a, &a, 0, k0, m, k);
             left = (tnc_matrix){panel_a, k, 1, p->type};
@@ -160,7 +218,7 @@ static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t 
     }
     if (p->stage_c)
         for (int64_t r = 0; r < m; r++)
-            tnc_scatter_run(tnc_element(&c, r, 0), c.column * item, panel_c + r * n * bytes, n,
+            tnc_scatter_run(tnc_element(&c, r, 0), c.column * item, panel_c + r * pitch * bytes, n,
                             c.dtype);
 }
 

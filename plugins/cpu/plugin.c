@@ -4,8 +4,8 @@
  * Options
  *   threads  (TENON_CPU_THREADS)  threads that a kernel may use; 0 or nothing: OMP_NUM_THREADS, or
  *                                 one for each core
- *   isa      (TENON_CPU_ISA)      base, avx2 or avx512: the kernels to use; nothing: the best that
- *                                 the machine has
+ *   isa      (TENON_CPU_ISA)      base, avx2, avx512 or avx512_bf16: the kernels to use; nothing: the
+ *                                 best that the machine has
  */
 #include "plugins/cpu/cpu.h"
 #include "plugins/cpu/gemm.h"
@@ -54,21 +54,34 @@ static bool has_avx512(void) {
 }
 #endif
 
+/* avx512 with products of its own. */
+#ifdef TNC_HAVE_AVX512_BF16
+DECLARE(avx512_bf16, matmul);
+
+static bool has_avx512_bf16(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+#endif
+
 /* The instruction sets, best first. */
 typedef struct instruction_set {
     const char *name;
     const tnc_family *const *families;
     bool (*is_here)(void);
+    const tnc_family *matmul; /* in place of that of `families`, or NULL */
 } instruction_set;
 
 static const instruction_set isas[] = {
+#ifdef TNC_HAVE_AVX512_BF16
+    {"avx512_bf16", avx512, has_avx512_bf16, &tnc_family_matmul_avx512_bf16},
+#endif
 #ifdef TNC_HAVE_AVX512
-    {"avx512", avx512, has_avx512},
+    {"avx512", avx512, has_avx512, NULL},
 #endif
 #ifdef TNC_HAVE_AVX2
-    {"avx2", avx2, has_avx2},
+    {"avx2", avx2, has_avx2, NULL},
 #endif
-    {"base", base, has_base},
+    {"base", base, has_base, NULL},
 };
 
 /* The set called `name`, or with NULL the best; NULL when this machine or build lacks it. */
@@ -77,6 +90,13 @@ static const instruction_set *choose(const char *name) {
         if ((!name || strcmp(name, isas[i].name) == 0) && isas[i].is_here())
             return &isas[i];
     return NULL;
+}
+
+#define NUMBER(family) NUMBER_##family,
+enum { TNC_FAMILIES(NUMBER) N_FAMILIES };
+
+static const tnc_family *family_of(const instruction_set *isa, size_t number) {
+    return number == NUMBER_matmul && isa->matmul ? isa->matmul : isa->families[number];
 }
 
 /* The chosen families as one array of pointers, which is what crosses the boundary. Chosen at the
@@ -92,10 +112,10 @@ static void choose_kernels(void) {
     chosen = choose(name && *name ? name : NULL);
     if (!chosen) /* init will say so */
         chosen = choose(NULL);
-    for (size_t f = 0; f < TNC_LENGTH(base); f++)
-        for (uint32_t i = 0; i < chosen->families[f]->n_records; i++, n++)
+    for (size_t f = 0; f < N_FAMILIES; f++)
+        for (uint32_t i = 0; i < family_of(chosen, f)->n_records; i++, n++)
             if (n < MAX_KERNELS)
-                kernels[n] = &chosen->families[f]->records[i];
+                kernels[n] = &family_of(chosen, f)->records[i];
     plugin.n_kernels = n;
 }
 
@@ -106,8 +126,8 @@ static tn_status check_isa(const tn_instance *self, const char *option) {
     const instruction_set *isa = choose(option);
     if (!isa)
         return tnc_fail(self, TN_ERR_INVALID_ARGUMENT,
-                        "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "
-                        "and this machine and build must have it",
+                        "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2, avx512 or "
+                        "avx512_bf16, and this machine and build must have it",
                         option);
     if (isa != chosen)
         return tnc_fail(self, TN_ERR_STATE,

@@ -50,9 +50,12 @@ static bool runs(const char *isa) {
 #if defined(__x86_64__)
     if (strcmp(isa, "avx2") == 0)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (strcmp(isa, "avx512") == 0)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return avx512;
+    if (strcmp(isa, "avx512_bf16") == 0)
+        return avx512 && __builtin_cpu_supports("avx512bf16");
 #endif
     return strcmp(isa, "base") == 0;
 }

@@ -139,7 +139,7 @@ static void options_are_checked(void **state) {
 }
 
 static void every_set_of_kernels_has_the_same_records(void **state) {
-    static const char *const names[] = {"base", "avx2", "avx512", ""};
+    static const char *const names[] = {"base", "avx2", "avx512", "avx512_bf16", ""};
     uint64_t n = cpu.plugin->n_kernels;
     const tn_kernel **mine = scratch(n * sizeof *mine);
     memcpy(mine, cpu.plugin->kernels, n * sizeof *mine);
