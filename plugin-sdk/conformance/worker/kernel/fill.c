@@ -142,6 +142,20 @@ static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_rand
     return (tc_number){(tc_real)x, x};
 }
 
+/* Whole numbers so small that they count the least number there is, or that their products do: of two factors. What
+ * is added to the product counts as it does. */
+static tc_number faint(const tc_invocation *call, uint32_t a, tc_number x) {
+    int least;
+    const tc_arg *args = call->record->args;
+    uint32_t first = tc_record_arg(call->record, "mat1") == 1 ? 1 : 0;
+    tc_exponents(call->types[0], &least);
+    int of_first = call->seed % 3 ? least : least / 2;
+    int of_second = call->seed % 3 == 0 ? least - of_first : call->seed % 3 == 1 ? 0 : -least / 2;
+    bool added = a < first || strcmp(args[a].name, "bias") == 0;
+    x.f = ldexpl(x.f, added ? of_first + of_second : a == first ? of_first : of_second);
+    return x;
+}
+
 static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     int64_t low = -100, high = 100;
     if (dtype == TN_BOOL)
@@ -291,6 +305,8 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
     case TC_DATA_EXACT:
         return exact(o->dtype, arg, terms, r);
+    case TC_DATA_FAINT:
+        return faint(call, a, exact(o->dtype, arg, terms, r));
     case TC_DATA_CARRY: /* of two factors, the first that is summed over */
         return carry(o->dtype, a == 0 || strcmp(arg->name, "mat1") == 0, i, terms, r);
     case TC_DATA_EXPONENTS:
@@ -511,7 +527,9 @@ static void keep_only(tc_invocation *call) {
 }
 
 static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
-    call->whole = (call->data == TC_DATA_EXACT || call->data == TC_DATA_CARRY) && stays_whole(call);
+    bool is_exact =
+        call->data == TC_DATA_EXACT || call->data == TC_DATA_CARRY || call->data == TC_DATA_FAINT;
+    call->whole = is_exact && stays_whole(call);
     if (!create_operands(call, surroundings))
         return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
     fill_args(call, 0);

@@ -62,6 +62,7 @@ typedef enum tc_data {
     TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
     /* What is drawn stands before EVERY. */
     TC_DATA_INFINITE, /* finite, but for one infinity in each line, each at another place */
+    TC_DATA_FAINT,    /* exact, but of two factors one is subnormal, or their products are */
     TC_N_DATA
 } tc_data;
 

@@ -13,6 +13,11 @@ static void run_call(tc_subject *s, tc_invocation *call, bool drawn, tc_verdict 
     const tn_kernel *kernel;
     if (tc_find_kernel(s, call, NULL, &kernel) != TC_NO_SHAPE && !tc_claimed_kernel(s, call, out))
         return;
+    if (call->data == TC_DATA_FAINT && s->flushes >> call->types[0] & 1) {
+        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE,
+                       "subnormal numbers may be zero on the device");
+        return;
+    }
     if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
         TC_CASE_ERROR(out, "%s", why);
         return;

@@ -137,6 +137,20 @@ static void list_expanded(const tc_sampler *m) {
         }
 }
 
+/* What looks for subnormal numbers does so part by part. */
+static void list_faint(const tc_sampler *m) {
+    static const struct sized some[] = {{1, 33, 17, 40}, {2, 65, 31, 67}, {1, 40, 600, 30}};
+    for (int k = 0; k < TC_LENGTH(some); k++)
+        for (int way = 0; way < 4; way++) {
+            struct sized s = some[k];
+            s.batch = m->record->n_args == 2 ? s.batch : 1;
+            tc_line l = call_line(m, &s, 0, way % 2 ? 4 : 0, way / 2 ? 4 : 0, 0, way % 2 ? 2 : 0);
+            tc_line_add(&l, "data=faint drawn=faint"); /* few numbers may prove little */
+            if (tc_is_float(m->types[0]))
+                tc_emit(m, l);
+        }
+}
+
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
     static const struct sized large[] = {
@@ -173,6 +187,7 @@ static void list(const tc_sampler *m) {
             tc_emit(m, call_line(m, &(struct sized){1, 1, 40, 200}, 0, 0, 0, out, 0));
         }
         list_ones(m);
+        list_faint(m);
         list_expanded(m);
     }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
