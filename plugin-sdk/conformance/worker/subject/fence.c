@@ -52,7 +52,7 @@ uint64_t tc_fence_room(const void *p) {
     return (uint64_t)(fences + (first + blocks[first].pages) * page_bytes - (const char *)p);
 }
 
-/* ---- who touched a fence ------------------------------------------------------------------- */
+/* ---- who touched a fence ----------------------------------------------------------------- */
 
 static struct sigaction earlier[2];
 static const int faults[] = {SIGSEGV, SIGBUS};

@@ -263,7 +263,7 @@ static void list(const tc_sampler *m) {
     if (m->set != TC_SMOKE)
         tc_emit(m, special);
     for (int k = 0; k < 3 && m->set != TC_SMOKE && tc_is_float(m->types[0]); k++) {
-        const struct geometry g = {2, 6 + k, 9, 8, 7, {3, 3}, {1, 1}, {k % 2, 1}, {1, 1}, 1};
+        struct geometry g = {2, 6 + k, 9, 8, 7, {3, 3}, {1, 1}, {k % 2, 1}, {1, 1}, 1};
         tc_line faint = call_line(m, &g, true, NULL, TC_LAYOUT_DENSE);
         tc_line_add(&faint, "data=faint drawn=faint"); /* few numbers may prove little */
         tc_emit(m, faint);

@@ -130,6 +130,21 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], NULL, TC_LAYOUT_DENSE, "1"));
 }
 
+/* An index of one element along every set of other dimensions, in which self, and src, have more: it is not repeated. */
+static void list_narrow(const tc_sampler *m) {
+    for (int dim = 0; dim < 3; dim++)
+        for (int narrow = 1; narrow < 8; narrow++) {
+            struct sized s = {3, {4, 5, 6}, {4, 5, 6}, {4, 5, 6}, dim};
+            for (int d = 0; d < 3; d++)
+                s.index[d] = d == dim ? 7 : narrow >> d & 1 ? 1 : s.index[d];
+            s.src[dim] = s.index[dim];
+            if (!(narrow >> dim & 1))
+                tc_emit(m, call_line(m, &s, NULL, TC_LAYOUT_DENSE, "1"));
+        }
+    static const struct sized column = {2, {5, 5}, {5, 1}, {5, 1}, 0};
+    tc_emit(m, call_line(m, &column, NULL, TC_LAYOUT_DENSE, "1"));
+}
+
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {{2, {900, 100}, {700, 100}, {700, 100}, 0},
                                          {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
@@ -142,6 +157,8 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, "1"));
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
+    if (m->set != TC_SMOKE && !m->record->slices)
+        list_narrow(m);
     /* As many of one place as a narrow counter has numbers. */
     static const int64_t counts[] = {255, 256, 65535, 65536}; /* with self, and without */
     for (int k = 0; m->set != TC_SMOKE && m->record->adds && k < TC_LENGTH(counts); k++) {
