@@ -296,6 +296,15 @@ tn_status tni_run_outer(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(column, y)), rets);
 }
 
+/* Of bool: beta and self, or alpha and product. */
+static tn_status or_product(tni_temps *tmp, const tn_cell *args, tn_tensor *product,
+                            tn_cell *rets) {
+    bool beta = counts(args[3], TN_I64), alpha = counts(args[4], TN_I64);
+    tn_tensor *self = tni_own(tmp, tni_mul_scalar(tni_arg_tensor(&args[0]), tn_bool(beta)));
+    product = tni_own(tmp, tni_mul_scalar(product, tn_bool(alpha)));
+    return tni_temps_return(tmp, tni_own(tmp, tni_bitwise_or(self, product)), rets);
+}
+
 /* beta * self + alpha * product, as addmm has it; self broadcasts. */
 static tn_status add_product(const char *call, tni_temps *tmp, const tn_cell *args,
                              tn_tensor *product, tn_cell *rets) {
@@ -318,6 +327,8 @@ static tn_status add_product(const char *call, tni_temps *tmp, const tn_cell *ar
         tni_temps_finish(tmp);
         return status;
     }
+    if (product && product->view.dtype == TN_BOOL && self->view.dtype == TN_BOOL)
+        return or_product(tmp, args, product, rets);
     if (!counts(beta, self->view.dtype))
         return tni_temps_return(tmp, tni_own(tmp, tni_scaled(product, alpha)), rets);
     tn_tensor *scaled = tni_own(tmp, tni_scaled(self, beta));
@@ -342,12 +353,7 @@ tn_status tni_run_baddbmm(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_addr(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *a = tni_arg_tensor(&args[1]), *b = tni_arg_tensor(&args[2]);
-    tn_tensor *product = tni_own(&tmp, tni_outer(a, b));
-    if (product && product->view.dtype == TN_BOOL) {
-        tni_temps_finish(&tmp);
-        return tni_fail(TN_ERR_DTYPE, "tn_addr: not defined for bool; cast with tn_to_dtype");
-    }
-    return add_product("tn_addr", &tmp, args, product, rets);
+    return add_product("tn_addr", &tmp, args, tni_own(&tmp, tni_outer(a, b)), rets);
 }
 
 /* addbmm(self, batch1, batch2, beta, alpha): one product, whose inner size has the batch in it */

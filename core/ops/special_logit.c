@@ -10,7 +10,9 @@ tn_status tni_run_logit(const tn_cell *args, tn_cell *rets) {
     x = tni_as_float(&tmp, x);
     if (args[1].tag != TN_CELL_NONE) {
         double eps = tni_scalar_f64(args[1]);
-        x = tni_own(&tmp, tni_clamp(x, tn_float(eps), tn_float(1 - eps)));
+        tn_tensor *low = tni_own(&tmp, tni_lt_scalar(x, tn_float(eps))); /* eps may be above 1/2 */
+        x = tni_own(&tmp, tni_clamp_max(x, tn_float(1 - eps)));
+        x = tni_own(&tmp, tni_where_scalarself(low, tn_float(eps), x));
     }
     tn_tensor *rest = tni_own(&tmp, tni_rsub_scalar(x, tn_int(1), tn_int(1)));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_log(tni_own(&tmp, tni_div(x, rest)))), rets);

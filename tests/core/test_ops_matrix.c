@@ -200,8 +200,8 @@ static void products_of_a_batch_are_added(void **state) {
     assert_elements(tn_addbmm(x, a, b), TN_SHAPE(1, 1), 10 + 1 + 4 + 9);
     assert_elements(tn_addr(x, v, v), TN_SHAPE(2, 2), 11, 12, 12, 14);
     assert_fails(tn_addbmm(x, a, a), TN_ERR_SHAPE, "tn_addbmm", "batch2 [2, 1, 2]");
-    tn_tensor *truth = of(TN_BOOL, TN_SHAPE(1), 1);
-    assert_fails(tn_addr(truth, truth, truth), TN_ERR_DTYPE, "tn_addr", "bool");
+    tn_tensor *truth = of(TN_BOOL, TN_SHAPE(2), 1, 0);
+    assert_elements(tn_addr(truth, truth, truth), TN_SHAPE(2, 2), 1, 0, 1, 0);
     assert_fails(tn_addr(of(TN_F32, TN_SHAPE(3), 1, 2, 3), v, v), TN_ERR_SHAPE, "tn_addr",
                  "broadcast");
 }
