@@ -1,4 +1,5 @@
 /* Device and pinned memory: the contracts of alloc, free and info. */
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <pthread.h>
@@ -462,13 +463,15 @@ static bool changes_free(tc_contract *k, bool at_once, bool yields) {
  * are at it at once or in turn; an update that is lost takes many tries to be met. */
 static void account(tc_contract *k) {
     enum { ROUNDS = 16, ENOUGH = 2 };
+    enum { SECONDS = 2 }; /* allocating may be slow, as on fenced pages */
     uint64_t before = tc_free_bytes(k->subject);
+    double end = tc_now() + SECONDS;
     int at_once = 0, in_turn = 0;
     if (before == UINT64_MAX) {
         TC_NOT_OFFERED(k, "no info of memory that is the device's alone");
         return;
     }
-    for (int i = 0; i < ROUNDS && at_once < ENOUGH && !tc_failed(k); i++) {
+    for (int i = 0; i < ROUNDS && at_once < ENOUGH && !tc_failed(k) && tc_now() < end; i++) {
         in_turn += changes_free(k, false, false);
         at_once += changes_free(k, true, i % 4 == 0);
     }
