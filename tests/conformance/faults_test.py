@@ -61,12 +61,20 @@ def test_matrix(folder):
     check(code == 1 and last == "kill matrix: 0 of 1 defects killed, 0 false alarms", f"{code}:\n{output}")
 
 
+MASKED = ("kernel/flash_attention A=f32 T=f32 attn_mask=[3,2,5,7] is_causal=false key=[3,1,7,4] query=[3,2,5,4] scale=0.25 "
+          "value=[3,1,7,4] memory=fenced")
+SUMMED = "kernel/cumsum T=f32 self=[6,9] dim=1 data=special memory=fenced-before"
+
+
 def test_lifetimes_are_named(folder):
     """What was used after its time is told as that: by its requirement, and what the odd byte is."""
     suite = pathlib.Path(folder) / "plugin-sdk/conformance/runner/tenon-conform"
     for name, line, said in (
             ("write-not-consumed-before-return", "contract/transfer-sizes host=pageable kind=write least=1024 most=1048576", "TNP-43: memory after a write of"),
             ("read-returns-early", "contract/transfer-sweep kind=read", "TNP-44: read of"),
+            ("dealloc-asks-a-stream-that-is-gone", "process/life-leaves-nothing of=error", "memory was touched that host->dealloc has had back"),
+            ("attention-reads-mask-beyond-its-end", MASKED, "bytes behind the end of a block of host->alloc"),
+            ("running-sum-looks-before-its-row", SUMMED, "memory was touched 4 bytes before the start of a block of host->alloc"),
     ):
         code, output = run("build.py", "--build", folder, name)
         check(code == 0, f"{name} is not built:\n{output}")
@@ -74,6 +82,9 @@ def test_lifetimes_are_named(folder):
         check(done.returncode == 1 and said in done.stderr, f"{name} gave {done.returncode} and:\n{done.stderr}")
         if "TNP-43" in said:
             check("0xee is what this suite writes over the source" in done.stderr, done.stderr)
+        if line == SUMMED:  # a C file has no fences
+            shrunk = subprocess.run([suite, "shrink", output.split()[-1], line.rsplit(" ", 1)[0]], capture_output=True, text=True).stdout
+            check("memory=fenced-before" in shrunk and "without memory=one and fences" in shrunk, shrunk)
 
 
 for test in (test_catalogue_fits, test_stale_is_refused, test_lifetimes_are_named, test_matrix):

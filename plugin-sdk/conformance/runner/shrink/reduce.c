@@ -281,10 +281,29 @@ static void let_seed_go(tc_reducer *r) {
         (void)(try_value(r, at, "1") || try_value(r, at, "2") || try_value(r, at, "3"));
 }
 
+/* Where the failure hangs on a fence (kernel/, by the seed), the line says so: a C file has none. */
+static void name_fence(tc_reducer *r) {
+    static const char *const fences[] = {"fenced", "fenced-before"};
+    char line[TC_MAX_LINE];
+    tc_verdict v;
+    tc_draft d = r->draft;
+    tc_draft_set(&d, "memory", "apart");
+    if (strncmp(r->line, "kernel/", 7) != 0 || tc_draft_find(&r->draft, "memory") >= 0 ||
+        !tc_draft_line(&d, line))
+        return;
+    tc_trial_run_alone(r->trial, line, &v);
+    for (int i = 0; i < 2 && !tc_trial_same(line, &v, &r->wanted); i++) {
+        tc_draft_set(&d, "memory", fences[i]);
+        if (try(r, &d))
+            return;
+    }
+}
+
 void tc_reduce(tc_reducer *r) {
     pin_seed(r);
     while (without(r) || smaller_sizes(r) || fewer_dims(r) || denser(r) || plainer(r) ||
            plainer_data(r) || one_element(r))
         ;
     let_seed_go(r);
+    name_fence(r);
 }

@@ -29,13 +29,14 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
         return false;
     const char *how = tc_case_get(&c, "how");
     const char *memory = tc_case_get(&c, "memory");
-    bool together = memory && strcmp(memory, "one") == 0; /* the file has an allocation for each */
-    if ((strcmp(c.class, "kernel") == 0 && !together) || strcmp(c.class, "refuse") == 0 ||
+    bool apart = !memory || strcmp(memory, "apart") == 0; /* the file has plain allocations */
+    if ((strcmp(c.class, "kernel") == 0 && apart) || strcmp(c.class, "refuse") == 0 ||
         (strcmp(c.class, "same") == 0 && how &&
          (strcmp(how, "dense") == 0 || strcmp(how, "again") == 0)))
         return true;
     snprintf(why, TC_MESSAGE,
-             "a C file is written for kernel/ without memory=one, refuse/ and same/ how=dense and "
+             "a C file is written for kernel/ without memory=one and fences, refuse/ and same/ "
+             "how=dense and "
              "how=again; for this case the line is the reproduction");
     return false;
 }
