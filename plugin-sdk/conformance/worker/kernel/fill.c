@@ -1,5 +1,6 @@
 /* Input data: the kinds of values that operands are filled with, each to show another mistake. */
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
+#include "plugin-sdk/conformance/worker/kernel/factors.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 
 #include <math.h>
@@ -140,20 +141,6 @@ static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_rand
     bool zero = terms > room && (int64_t)tc_below(r, (uint64_t)terms) >= room;
     int64_t x = zero ? 0 : tc_integer(r, low, high);
     return (tc_number){(tc_real)x, x};
-}
-
-/* Whole numbers so small that they count the least number there is, or that their products do: of two factors. What
- * is added to the product counts as it does. */
-static tc_number faint(const tc_invocation *call, uint32_t a, tc_number x) {
-    int least;
-    const tc_arg *args = call->record->args;
-    uint32_t first = tc_record_arg(call->record, "mat1") == 1 ? 1 : 0;
-    tc_exponents(call->types[0], &least);
-    int of_first = call->seed % 3 ? least : least / 2;
-    int of_second = call->seed % 3 == 0 ? least - of_first : call->seed % 3 == 1 ? 0 : -least / 2;
-    bool added = a < first || strcmp(args[a].name, "bias") == 0;
-    x.f = ldexpl(x.f, added ? of_first + of_second : a == first ? of_first : of_second);
-    return x;
 }
 
 static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
@@ -306,7 +293,12 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_EXACT:
         return exact(o->dtype, arg, terms, r);
     case TC_DATA_FAINT:
-        return faint(call, a, exact(o->dtype, arg, terms, r));
+    case TC_DATA_FAINT_FIRST:
+    case TC_DATA_FAINT_ADDED:
+    case TC_DATA_FAINT_LEFT:
+        return tc_faint(call, a, i, terms, exact(o->dtype, arg, terms, r), r);
+    case TC_DATA_TIES:
+        return tc_tie(call, a, terms, exact(o->dtype, arg, terms, r), r);
     case TC_DATA_CARRY: /* of two factors, the first that is summed over */
         return carry(o->dtype, a == 0 || strcmp(arg->name, "mat1") == 0, i, terms, r);
     case TC_DATA_EXPONENTS:
@@ -527,8 +519,8 @@ static void keep_only(tc_invocation *call) {
 }
 
 static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
-    bool is_exact =
-        call->data == TC_DATA_EXACT || call->data == TC_DATA_CARRY || call->data == TC_DATA_FAINT;
+    bool is_exact = call->data == TC_DATA_EXACT || call->data == TC_DATA_CARRY ||
+                    call->data == TC_DATA_TIES || tc_is_faint(call->data);
     call->whole = is_exact && stays_whole(call);
     if (!create_operands(call, surroundings))
         return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");

@@ -4,6 +4,7 @@
 #include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/draw.h"
+#include "plugin-sdk/conformance/worker/kernel/factors.h"
 #include "plugin-sdk/conformance/worker/kernel/forms.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
@@ -13,7 +14,7 @@ static void run_call(tc_subject *s, tc_invocation *call, bool drawn, tc_verdict 
     const tn_kernel *kernel;
     if (tc_find_kernel(s, call, NULL, &kernel) != TC_NO_SHAPE && !tc_claimed_kernel(s, call, out))
         return;
-    if (call->data == TC_DATA_FAINT && s->flushes >> call->types[0] & 1) {
+    if (tc_is_faint(call->data) && s->flushes >> call->types[0] & 1) {
         tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE,
                        "subnormal numbers may be zero on the device");
         return;

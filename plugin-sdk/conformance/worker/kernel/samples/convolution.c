@@ -220,6 +220,14 @@ static void list_blocks(const tc_sampler *m) {
                              1};
         tc_emit(m, call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE));
     }
+    /* more than a few such numbers, on one side */
+    static const int64_t many[] = {75, 530};
+    for (int at = 0; at < 4; at++) {
+        int64_t in = at % 2 ? 2 : many[at / 2], outs = at % 2 ? many[at / 2] : 2;
+        int64_t taps = many[at / 2] < 100 ? 2 : 1;
+        struct geometry g = {2, in, 4, 3, outs, {taps, taps}, {1, taps}, {0, 1}, {1, 1}, 1};
+        tc_emit(m, call_line(m, &g, true, NULL, TC_LAYOUT_DENSE));
+    }
     /* and groups whose channels are fewer than such a number where those of all are not, on either side */
     static const int64_t ins[] = {2, 8, 1, 17}, outs[] = {8, 16, 16, 5};
     for (int at = 0; at < 8; at++) {
@@ -264,7 +272,10 @@ static void list(const tc_sampler *m) {
         tc_emit(m, special);
     for (int k = 0; k < 3 && m->set != TC_SMOKE && tc_is_float(m->types[0]); k++) {
         struct geometry g = {2, 6 + k, 9, 8, 7, {3, 3}, {1, 1}, {k % 2, 1}, {1, 1}, 1};
-        tc_line faint = call_line(m, &g, true, NULL, TC_LAYOUT_DENSE);
+        tc_line faint = call_line(m, &g, true, NULL, TC_LAYOUT_DENSE), ties = faint;
+        tc_line_add(&ties, "data=ties"); /* sums halfway between two halves */
+        if (k == 0 && tc_dtype_bytes(m->types[0]) == 2)
+            tc_emit(m, ties);
         tc_line_add(&faint, "data=faint drawn=faint"); /* few numbers may prove little */
         tc_emit(m, faint);
     }

@@ -108,7 +108,8 @@ static tc_line call_line(const tc_sampler *m, const struct sized *s, int bias, i
 
 /* One row, one column, one batch, whose strides mean nothing: less than a row is long. */
 static void list_ones(const tc_sampler *m) {
-    static const struct sized ones[] = {{1, 1, 9, 7}, {1, 6, 9, 1}, {1, 6, 1, 7}, {1, 6, 9, 7}};
+    static const struct sized ones[] = {{1, 1, 9, 7},   {1, 6, 9, 1},   {1, 6, 1, 7},  {1, 6, 9, 7},
+                                        {1, 1, 90, 60}, {1, 70, 90, 1}, {1, 70, 1, 80}};
     int way = TC_LAYOUT_SHIFTED;
     for (int k = 0; k < TC_LENGTH(ones); k++)
         tc_emit(m, call_line(m, &ones[k], 0, way, way, way, 0));
@@ -137,9 +138,21 @@ static void list_expanded(const tc_sampler *m) {
         }
 }
 
-/* What looks for subnormal numbers does so part by part. */
+static void list_faint_parts(const tc_sampler *m, const struct sized *s) {
+    static const char *const kinds[] = {"faint-left", "faint-first", "faint-added"};
+    bool adds = m->record->n_args > 2;
+    for (int k = 0; k < (adds ? 3 : 2); k++) {
+        tc_line l = call_line(m, s, 0, 0, k ? 0 : 4, 0, 0);
+        tc_line_add(&l, "data=%s drawn=faint", kinds[k]);
+        tc_emit(m, l);
+    }
+}
+
+/* What looks for subnormal numbers does so part by part: of the sum, and of what is added up. */
 static void list_faint(const tc_sampler *m) {
     static const struct sized some[] = {{1, 33, 17, 40}, {2, 65, 31, 67}, {1, 40, 600, 30}};
+    for (int k = 0; tc_is_float(m->types[0]) && k < TC_LENGTH(some); k += 2)
+        list_faint_parts(m, &some[k]);
     for (int k = 0; k < TC_LENGTH(some); k++)
         for (int way = 0; way < 4; way++) {
             struct sized s = some[k];
@@ -149,6 +162,35 @@ static void list_faint(const tc_sampler *m) {
             if (tc_is_float(m->types[0]))
                 tc_emit(m, l);
         }
+}
+
+/* Sums that lie halfway between two halves: with and without what is added or multiplies all. */
+static void list_ties(const tc_sampler *m) {
+    static const struct sized some[] = {{1, 33, 17, 40}, {1, 7, 9, 6}, {1, 12, 600, 30}};
+    bool half = tc_is_float(m->types[0]) && tc_dtype_bytes(m->types[0]) == 2;
+    for (int k = 0; half && k < 2 * TC_LENGTH(some); k++) {
+        tc_line l = call_line(m, &some[k / 2], 0, 0, 0, 0, k % 2 ? 3 : 0);
+        tc_line_add(&l, "data=ties");
+        if (k % 2 == 0 || m->record->n_args > 2)
+            tc_emit(m, l);
+    }
+}
+
+/* One row or column more than tiles have, and where numbers lie apart more than one block of them. */
+static void list_tails(const tc_sampler *m) {
+    static const struct sized some[] = {
+        {1, 257, 18, 6}, {1, 6, 18, 257}, {1, 129, 34, 3}, {1, 3, 34, 129}};
+    static const int ways[][3] = {{4, 0, 0}, {0, 4, 0}, {4, 4, 0}, {3, 3, 0}, {0, 0, 3}, {0, 0, 4}};
+    for (int k = 0; k < TC_LENGTH(some); k++)
+        for (int way = 0; way < TC_LENGTH(ways); way++)
+            tc_emit(m, call_line(m, &some[k], (k + way) % 4, ways[way][0], ways[way][1],
+                                 ways[way][2], 0));
+    static const struct sized both = {1, 262, 9, 530}, deep = {1, 6, 2100, 20};
+    tc_line l = call_line(m, &both, 1, 0, 0, 0, 0);
+    tc_line_add(&l, "data=random seed=1"); /* for this class alone: it takes long */
+    tc_emit(m, l);
+    for (int way = 0; way < 2; way++) /* parts of K, of which one factor is gathered and the other is not */
+        tc_emit(m, call_line(m, &deep, 0, way ? 3 : 0, way ? 0 : 3, 0, 0));
 }
 
 static void list(const tc_sampler *m) {
@@ -188,6 +230,8 @@ static void list(const tc_sampler *m) {
         }
         list_ones(m);
         list_faint(m);
+        list_ties(m);
+        list_tails(m);
         list_expanded(m);
     }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {

@@ -213,6 +213,23 @@ static void list_crossed(const tc_sampler *m) {
     }
 }
 
+/* Many windows meet in an element, and are more than one element apart, each way by another number. */
+static void list_meeting(const tc_sampler *m) {
+    for (int at = 0; at < 6; at++) {
+        struct geometry g = {1,
+                             2,
+                             24 + at,
+                             27,
+                             {17, 19},
+                             {1 + at % 3, 1 + (at + 1 + at / 3) % 3},
+                             {at % 2 * 8, at / 2 * 4},
+                             {1, 1},
+                             at % 2,
+                             at / 3};
+        tc_emit(m, call_line(m, &g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {65541, 1, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
@@ -234,8 +251,10 @@ static void list(const tc_sampler *m) {
     tc_line added = call_line(m, &meet, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&added, "data=biased");
     bool averages = tc_record_arg(m->record, "count_include_pad") >= 0;
-    if (averages && tc_record_arg(m->record, "input_size") >= 0 && m->set != TC_SMOKE)
+    if (averages && tc_record_arg(m->record, "input_size") >= 0 && m->set != TC_SMOKE) {
         tc_emit(m, added);
+        list_meeting(m);
+    }
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
