@@ -55,7 +55,8 @@ tc_number tc_faint(const tc_invocation *call, uint32_t a, int64_t i, int64_t ter
     tc_exponents(call->types[0], &least);
     if (call->data == TC_DATA_FAINT_ADDED && what == ADDED)
         return scaled(x.f, least);
-    if (call->data == TC_DATA_FAINT_ADDED) /* to nothing, in every other row; elsewhere it is lost at once */
+    if (call->data ==
+        TC_DATA_FAINT_ADDED) /* to nothing, in every other row; elsewhere it is lost at once */
         return scaled(what == FIRST && is_of_odd_row(s, i) ? 0 : fabsl(x.f), 0);
     if (call->data == TC_DATA_FAINT_LEFT)
         return what == ADDED ? scaled(x.f, least)
@@ -66,15 +67,14 @@ tc_number tc_faint(const tc_invocation *call, uint32_t a, int64_t i, int64_t ter
     uint64_t way = call->seed % (call->data == TC_DATA_FAINT_FIRST ? 2 : 3);
     int of_first = way ? least : least / 2;
     int of_second = way == 0 ? least - of_first : way == 1 ? 0 : -least / 2;
-    return scaled(x.f, what == ADDED   ? of_first + of_second
-                       : what == FIRST ? of_first
-                                       : of_second);
+    return scaled(x.f, what == ADDED ? of_first + of_second : what == FIRST ? of_first : of_second);
 }
 
 tc_number tc_tie(const tc_invocation *call, uint32_t a, int64_t terms, tc_number x, tc_random *r) {
     enum { MEAN_OF_SECOND = 2, SPREAD = 3 };
     role what = role_of(call->record, a);
-    int64_t sum = (int64_t)3 << (tc_digits(call->types[0]) - 1); /* where every other number is a tie */
+    int64_t sum =
+        (int64_t)3 << (tc_digits(call->types[0]) - 1); /* where every other number is a tie */
     int64_t low = sum / (MEAN_OF_SECOND * terms);
     int64_t value = what == SECOND ? tc_integer(r, 1, 2 * MEAN_OF_SECOND - 1)
                                    : tc_integer(r, low + (low == 0), low + SPREAD);
