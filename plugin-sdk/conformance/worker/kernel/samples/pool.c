@@ -235,6 +235,7 @@ static void list(const tc_sampler *m) {
         {65541, 1, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
         {1, 65541, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
         {1, 1, 65541, 2, {1, 2}, {1, 2}, {0, 0}, {1, 1}, false, true},
+        {1, 1, 2, 65541, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
     };
     /* So many planes that several threads have some, in every dtype. Halves may be converted for them,
      * and where threads share what is for one of them it takes a while until they meet. */
