@@ -45,6 +45,23 @@ static tc_number left_over(const tc_operand *o, role what, int64_t i, int least,
     return (tc_number){what == FIRST ? before + ldexpl(tc_below(r, 4) == 0, exponent) : -before, 0};
 }
 
+/* One factor has a single such number, alone in its row or column: the last or another, of either sign. */
+static tc_number lone(const tc_invocation *call, uint32_t a, int64_t i, tc_number x, int least) {
+    role what = role_of(call->record, a);
+    const tc_shape *s = &call->args[a].tensor.shape;
+    int64_t columns = s->sizes[s->rank - 1], rows = s->sizes[s->rank - 2];
+    bool first = what == FIRST;
+    int64_t line = first ? i / columns % rows : i % columns, lines = first ? rows : columns;
+    int64_t k = first ? i % columns : i / columns % rows, n = first ? columns : rows;
+    uint64_t seed = call->seed >> 8;
+    int64_t place = call->seed & 4 ? n - 1 : (int64_t)(seed >> 8) % n;
+    if (what == ADDED)
+        return (tc_number){0, 0};
+    if (first != (call->seed & 1) || line != (int64_t)(seed & 0xff) % lines)
+        return (tc_number){fabsl(x.f) + 1, 0};
+    return scaled(k != place ? 0 : call->seed & 2 ? -3 : 3, least);
+}
+
 /* So small that numbers count the least there is, or that their products do: of two factors. What is added to the
  * product counts as it does. */
 tc_number tc_faint(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms, tc_number x,
@@ -61,6 +78,8 @@ tc_number tc_faint(const tc_invocation *call, uint32_t a, int64_t i, int64_t ter
     if (call->data == TC_DATA_FAINT_LEFT)
         return what == ADDED ? scaled(x.f, least)
                              : left_over(&call->args[a].tensor, what, i, least, r);
+    if (call->data == TC_DATA_FAINT_LONE)
+        return lone(call, a, i, x, least);
     if (call->data == TC_DATA_FAINT_FIRST && what == FIRST && is_behind(s, i, terms))
         return scaled(0, 0);
     /* products that count the least, of two like them or of one; or larger ones, which tell no sums apart */

@@ -295,6 +295,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_FAINT:
     case TC_DATA_FAINT_FIRST:
     case TC_DATA_FAINT_ADDED:
+    case TC_DATA_FAINT_LONE:
     case TC_DATA_FAINT_LEFT:
         return tc_faint(call, a, i, terms, exact(o->dtype, arg, terms, r), r);
     case TC_DATA_TIES:

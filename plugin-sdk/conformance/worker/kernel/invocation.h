@@ -65,6 +65,7 @@ typedef enum tc_data {
     TC_DATA_FAINT,       /* exact, but of two factors one is subnormal, or their products are */
     TC_DATA_FAINT_FIRST, /* the same, and 0 in the second half of the sum */
     TC_DATA_FAINT_ADDED, /* what is added to a product alone is subnormal, and products are 0 in every other row */
+    TC_DATA_FAINT_LONE, /* a single number is subnormal */
     TC_DATA_FAINT_LEFT, /* products are normal, what is left of them is not */
     TC_DATA_TIES,       /* positive whole numbers whose sums have a digit more than a half has */
     TC_N_DATA

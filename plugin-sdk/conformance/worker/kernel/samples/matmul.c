@@ -146,13 +146,20 @@ static void list_faint_parts(const tc_sampler *m, const struct sized *s) {
         tc_line_add(&l, "data=%s drawn=faint", kinds[k]);
         tc_emit(m, l);
     }
+    for (int k = 0; k < 16;
+         k++) { /* each sign in each factor, at the end or not, as it lies and turned */
+        tc_line l = call_line(m, s, 0, k & 1 ? 4 : 0, k & 1 ? 4 : 0, 0, 0);
+        tc_line_add(&l, "data=faint-lone seed=%x", k * 0x35b0b + k / 2);
+        tc_emit(m, l);
+    }
 }
 
 /* What looks for subnormal numbers does so part by part: of the sum, and of what is added up. */
 static void list_faint(const tc_sampler *m) {
     static const struct sized some[] = {{1, 33, 17, 40}, {2, 65, 31, 67}, {1, 40, 600, 30}};
-    for (int k = 0; tc_is_float(m->types[0]) && k < TC_LENGTH(some); k += 2)
-        list_faint_parts(m, &some[k]);
+    static const struct sized parts[] = {{1, 33, 17, 40}, {1, 10, 600, 9}};
+    for (int k = 0; tc_is_float(m->types[0]) && k < TC_LENGTH(parts); k++)
+        list_faint_parts(m, &parts[k]);
     for (int k = 0; k < TC_LENGTH(some); k++)
         for (int way = 0; way < 4; way++) {
             struct sized s = some[k];
