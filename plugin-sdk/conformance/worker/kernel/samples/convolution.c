@@ -225,7 +225,7 @@ static void list_blocks(const tc_sampler *m) {
     for (int at = 0; at < 4; at++) {
         int64_t in = at % 2 ? 2 : many[at / 2], outs = at % 2 ? many[at / 2] : 2;
         int64_t taps = many[at / 2] < 100 ? 2 : 1;
-        struct geometry g = {2, in, 4, 3, outs, {taps, taps}, {1, taps}, {0, 1}, {1, 1}, 1};
+        struct geometry g = {taps, in, 3, 3, outs, {taps, taps}, {1, taps}, {0, 1}, {1, 1}, 1};
         tc_emit(m, call_line(m, &g, true, NULL, TC_LAYOUT_DENSE));
     }
     /* and groups whose channels are fewer than such a number where those of all are not, on either side */
@@ -254,8 +254,8 @@ static void list(const tc_sampler *m) {
         {65541, 1, 1, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
         {1, 65541, 1, 2, 65541, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 65541},
         {1, 1, 65541, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
-        {1, 1, 2, 65541, 1, {2, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
         {1, 65541, 1, 1, 2, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {1, 1, 2, 65541, 1, {2, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
     };
     /* What a weight has may be anything, too. */
     static const struct geometry unpadded = {4, 4, 11, 10, 8, {3, 2}, {1, 2}, {0, 0}, {1, 1}, 2};
