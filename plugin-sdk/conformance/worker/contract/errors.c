@@ -302,59 +302,6 @@ static void captured(tc_contract *k) {
     tc_unplace(&bad);
 }
 
-/* A graph of the wrong call, captured. */
-static bool capture_bad(scene *n, const tn_ext_capture *ext, tc_placed *bad, tn_graph_impl **out) {
-    if (!tc_place_call(n->s, n->stream, &n->bad, bad, n->k->out) ||
-        !tc_stream_sync(n->k, n->stream) || !tc_capture_begin(n->k, ext, n->stream))
-        return false;
-    if (tc_must(n->k, TNP_CAPTURE_RECORDS, tc_call_placed(bad), "run on a stream that captures"))
-        return tc_capture_end(n->k, ext, n->stream, out);
-    ext->abandon(n->stream);
-    return false;
-}
-
-/* After an update two graphs do the same, and on two streams at once: each stream is told of its error. */
-static void launch_both(scene *n, const tn_ext_capture *ext, tn_graph_impl *const graphs[2]) {
-    enum { ROUNDS = 1500 };
-    static const double seconds = 0.3;
-    tc_contract *k = n->k;
-    tn_stream_impl *streams[2] = {n->stream};
-    bool ok = tc_stream_create(k, n->s, 0, &streams[1]);
-    double end = tc_now() + seconds;
-    for (int round = 0; ok && round < ROUNDS && tc_now() < end; round++) {
-        for (int i = 0; i < 2 && ok; i++)
-            ok = tc_graph_launch(k, ext, graphs[i], streams[i]);
-        for (int i = 0; i < 2 && ok; i++) {
-            scene on = *n;
-            on.stream = streams[i];
-            ok = tc_must_fail(
-                k, TNP_CAPTURE_ERRORS, settle(&on, false), TN_ERR_INDEX_OUT_OF_RANGE,
-                "synchronize behind a launch that fails, while another graph that does the "
-                "same is launched elsewhere");
-        }
-    }
-}
-
-static void shared(tc_contract *k) {
-    scene n;
-    tc_placed bad[2] = {0};
-    tn_graph_impl *graphs[2] = {0};
-    const tn_ext_capture *ext = tc_capture_extension(k);
-    if (ext && (!TN_HAS(ext, tn_ext_capture, update) || !ext->update))
-        TC_NOT_OFFERED(k, "tenon.capture/1 has no update");
-    else if (ext && set_up(k, &n) && capture_bad(&n, ext, &bad[0], &graphs[0]) &&
-             capture_bad(&n, ext, &bad[1], &graphs[1])) {
-        (void)ext->update(graphs[0], graphs[1]); /* or they are as they were */
-        launch_both(&n, ext, graphs);
-    }
-    for (int i = 0; i < 2; i++)
-        if (graphs[i])
-            ext->destroy(graphs[i]);
-    tc_subject_sync(k->subject);
-    tc_unplace(&bad[0]);
-    tc_unplace(&bad[1]);
-}
-
 /* An error of work from before a capture is there after it, however that ends. */
 static void kept(tc_contract *k) {
     scene n;
@@ -566,7 +513,6 @@ const tc_contract_row tc_error_rows[] = {
     {"error-rested", "", TC_STANDARD, rested},
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-two", "", TC_SMOKE, captured_two},
-    {"capture-error-shared", "", TC_SMOKE, shared},
     {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
     {"capture-error-kept", "by=end", TC_SMOKE, kept},
     {0},
