@@ -302,6 +302,35 @@ static void captured(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* A launch behind an error that is known already runs, and neither tells of it nor takes it away. */
+static void launched_behind(tc_contract *k) {
+    scene n;
+    tc_buffer b;
+    tc_placed bad = {0};
+    tn_graph_impl *graph = NULL;
+    tn_event_impl *event;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    const tn_event_ops *events = k->subject->ops->events;
+    bool ok = ext && set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
+              tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) &&
+              tc_capture_begin(k, ext, n.stream);
+    if (ok && !tc_buffer_fill(k, &b, n.stream, 0x47)) {
+        ext->abandon(n.stream);
+        ok = false;
+    }
+    if (ok && tc_capture_end(k, ext, n.stream, &graph) && queue(&n, &n.bad, &bad) &&
+        tc_must(k, TNP_EVENT_RECORD, events->record(event, n.stream), "record") &&
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize") &&
+        tc_graph_launch(k, ext, graph, n.stream) && reported(&n, false) &&
+        tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
+                "synchronize after an error was reported that a launch came behind"))
+        tc_buffer_check(k, &b, n.stream, TNP_CAPTURE_ERRORS, "what a launch behind an error wrote");
+    if (graph)
+        ext->destroy(graph);
+    tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
 /* An error of work from before a capture is there after it, however that ends. */
 static void kept(tc_contract *k) {
     scene n;
@@ -513,6 +542,7 @@ const tc_contract_row tc_error_rows[] = {
     {"error-rested", "", TC_STANDARD, rested},
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-two", "", TC_SMOKE, captured_two},
+    {"capture-error-behind", "", TC_SMOKE, launched_behind},
     {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
     {"capture-error-kept", "by=end", TC_SMOKE, kept},
     {0},

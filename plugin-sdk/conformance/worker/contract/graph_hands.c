@@ -1,5 +1,4 @@
-/* Each step of a capture on a thread of its own, which is gone when the next comes: a capture belongs to its stream,
- * and to no thread. */
+/* The steps of a capture on two threads: it belongs to its stream, and to neither. */
 #include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 
 #include <pthread.h>
@@ -46,12 +45,16 @@ static void *make(void *context) {
     return NULL;
 }
 
-static bool take_step(tc_scene *n, step one, int value) {
+/* Here, or on a thread that is another while this one is there. */
+static bool take_step(tc_scene *n, step one, bool elsewhere, int value) {
     hand h = {.n = n, .step = one, .value = value};
     pthread_t thread;
-    if (pthread_create(&thread, NULL, make, &h) != 0)
+    if (!elsewhere)
+        make(&h);
+    else if (pthread_create(&thread, NULL, make, &h) == 0)
+        pthread_join(thread, NULL);
+    else
         return TC_CASE_ERROR(n->k->out, "a thread cannot be started");
-    pthread_join(thread, NULL);
     if (h.status != TN_OK)
         TC_BROKEN(n->k, one == LAUNCH ? TNP_CAPTURE_REPLAYS : TNP_CAPTURE_RECORDS,
                   "%s, on another thread than what was called before: %.200s", names[one],
@@ -59,25 +62,35 @@ static bool take_step(tc_scene *n, step one, int value) {
     return h.status == TN_OK;
 }
 
-/* Given up, and then ended; the graph goes behind its launch. */
+/* Given up by the other thread, and then ended by it; it destroys the graph, too. */
+static bool in_turn(tc_scene *n, bool elsewhere) {
+    tc_contract *k = n->k;
+    bool other = !elsewhere;
+    int value = 0x61 + elsewhere;
+    bool ok = take_step(n, BEGIN, elsewhere, 0) && take_step(n, FILL, other, 0x51) &&
+              take_step(n, ABANDON, other, 0) &&
+              tc_must(k, TNP_CAPTURE_ABANDON, n->s->ops->streams->synchronize(n->stream),
+                      "synchronize after another thread abandoned a capture") &&
+              tc_buffer_check(k, &n->a, n->s->stream, TNP_CAPTURE_ABANDON,
+                              "memory of a capture that another thread abandoned") &&
+              take_step(n, BEGIN, elsewhere, 0) && take_step(n, FILL, other, value) &&
+              take_step(n, END, other, 0) && take_step(n, LAUNCH, elsewhere, 0) &&
+              take_step(n, DESTROY, other, 0);
+    memset(n->a.model, value, TC_SCENE_BYTES);
+    if (ok)
+        return tc_buffer_check(k, &n->a, n->s->stream, TNP_CAPTURE_REPLAYS,
+                               "what a graph wrote that two threads made");
+    n->ext->abandon(n->stream);
+    return false;
+}
+
 static void hands(tc_contract *k) {
     tc_scene n;
     if (!tc_scene_set_up(k, &n) || !tc_scene_begin(&n))
         return;
     n.ext->abandon(n.stream);
-    bool ok = take_step(&n, BEGIN, 0) && take_step(&n, FILL, 0x61) && take_step(&n, ABANDON, 0) &&
-              tc_must(k, TNP_CAPTURE_ABANDON, n.s->ops->streams->synchronize(n.stream),
-                      "synchronize after another thread abandoned a capture") &&
-              tc_buffer_check(k, &n.a, n.s->stream, TNP_CAPTURE_ABANDON,
-                              "memory of a capture that another thread abandoned") &&
-              take_step(&n, BEGIN, 0) && take_step(&n, FILL, 0x62) && take_step(&n, END, 0) &&
-              take_step(&n, LAUNCH, 0) && take_step(&n, DESTROY, 0);
-    memset(n.a.model, 0x62, TC_SCENE_BYTES);
-    if (ok)
-        tc_buffer_check(k, &n.a, n.s->stream, TNP_CAPTURE_REPLAYS,
-                        "what a graph wrote, each step of which another thread made");
-    else
-        n.ext->abandon(n.stream);
+    if (in_turn(&n, false))
+        in_turn(&n, true);
     tc_scene_finish(&n);
 }
 
