@@ -302,6 +302,35 @@ static void captured(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* A launch behind an error that is known already runs, and neither tells of it nor takes it away. */
+static void launched_behind(tc_contract *k) {
+    scene n;
+    tc_buffer b;
+    tc_placed bad = {0};
+    tn_graph_impl *graph = NULL;
+    tn_event_impl *event;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    const tn_event_ops *events = k->subject->ops->events;
+    bool ok = ext && set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
+              tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) &&
+              tc_capture_begin(k, ext, n.stream);
+    if (ok && !tc_buffer_fill(k, &b, n.stream, 0x47)) {
+        ext->abandon(n.stream);
+        ok = false;
+    }
+    if (ok && tc_capture_end(k, ext, n.stream, &graph) && queue(&n, &n.bad, &bad) &&
+        tc_must(k, TNP_EVENT_RECORD, events->record(event, n.stream), "record") &&
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize") &&
+        tc_graph_launch(k, ext, graph, n.stream) && reported(&n, false) &&
+        tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
+                "synchronize after an error was reported that a launch came behind"))
+        tc_buffer_check(k, &b, n.stream, TNP_CAPTURE_ERRORS, "what a launch behind an error wrote");
+    if (graph)
+        ext->destroy(graph);
+    tc_subject_sync(k->subject);
+    tc_unplace(&bad);
+}
+
 /* An error of work from before a capture is there after it, however that ends. */
 static void kept(tc_contract *k) {
     scene n;
@@ -356,6 +385,40 @@ static void two(tc_contract *k) {
         tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, false),
                 "synchronize after the first of two errors was reported");
     }
+    tc_subject_sync(k->subject);
+    tc_unplace(&second);
+    tc_unplace(&first);
+}
+
+/* The same where both were recorded: a launch is as if they had been queued. */
+static void captured_two(tc_contract *k) {
+    scene n;
+    tc_invocation other;
+    tc_placed first = {0}, second = {0};
+    tn_graph_impl *graph = NULL;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    char of_first[TC_MESSAGE], of_second[TC_MESSAGE];
+    bool ok = ext && set_up(k, &n) && prepare(&n, &other, 2000000) &&
+              message_of(&n, &n.bad, of_first) && message_of(&n, &other, of_second) &&
+              tc_place_call(n.s, n.stream, &n.bad, &first, k->out) &&
+              tc_place_call(n.s, n.stream, &other, &second, k->out) &&
+              tc_stream_sync(k, n.stream) && tc_capture_begin(k, ext, n.stream);
+    if (ok && !(tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&first), "run while capturing") &&
+                tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&second), "run while capturing"))) {
+        ext->abandon(n.stream);
+        ok = false;
+    }
+    ok = ok && tc_capture_end(k, ext, n.stream, &graph);
+    for (int i = 0; i < 2 && ok; i++) {
+        ok = tc_graph_launch(k, ext, graph, n.stream) && reported(&n, i);
+        if (ok && strcmp(of_first, of_second) != 0 && strcmp(tc_host_message(), of_second) == 0)
+            TC_BROKEN(k, TNP_CAPTURE_ERRORS,
+                      "of two errors in a launch the second was reported: %.150s", of_second);
+        ok = ok && tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
+                           "synchronize after the first of two errors of a launch was reported");
+    }
+    if (graph)
+        ext->destroy(graph);
     tc_subject_sync(k->subject);
     tc_unplace(&second);
     tc_unplace(&first);
@@ -478,6 +541,8 @@ const tc_contract_row tc_error_rows[] = {
     {"error-of-some", "", TC_SMOKE, of_some},
     {"error-rested", "", TC_STANDARD, rested},
     {"capture-error", "", TC_SMOKE, captured},
+    {"capture-error-two", "", TC_SMOKE, captured_two},
+    {"capture-error-behind", "", TC_SMOKE, launched_behind},
     {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
     {"capture-error-kept", "by=end", TC_SMOKE, kept},
     {0},

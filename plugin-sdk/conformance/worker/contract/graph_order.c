@@ -310,6 +310,52 @@ static void update_length(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* From a graph of nothing, and of one. */
+static void update_nothing(tc_contract *k) {
+    tc_scene n;
+    bool to_nothing = strcmp(tc_contract_word(k, "to"), "nothing") == 0;
+    if (!set_up_update(k, &n))
+        return;
+    if (tc_scene_capture_fill(&n, &n.a, 0x31, to_nothing ? &n.graph : &n.second) &&
+        tc_scene_begin(&n) && tc_scene_end(&n, to_nothing ? &n.second : &n.graph)) {
+        bool fills = to_nothing != update_from_second(&n);
+        if (fills)
+            memset(n.a.model, 0x31, TC_SCENE_BYTES);
+        if (tc_scene_launch(&n, n.graph, n.stream))
+            tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_UPDATE,
+                           to_nothing ? "a launch after an update from a graph of nothing"
+                                      : "a launch after an update of a graph of nothing");
+    }
+    tc_scene_finish(&n);
+}
+
+/* Updates one after the other, while what was launched between them waits behind work: each launch does what it was
+ * launched with. */
+static void update_again(tc_contract *k) {
+    enum { UPDATES = 5, SPAN = 500 };
+    tc_scene n;
+    tc_work work;
+    int latest = 0;
+    if (!set_up_update(k, &n))
+        return;
+    bool ok = tc_work_create(k, n.s, &work) && tc_work_queue(k, &work, n.other);
+    for (int i = 0; ok && i <= UPDATES; i++) {
+        ok = tc_scene_begin(&n) && tc_scene_fill(&n, &n.a, (uint64_t)i * SPAN, SPAN, 0xb0 + i) &&
+             tc_scene_end(&n, i ? &n.second : &n.graph);
+        if (ok && i && update_from_second(&n))
+            latest = i;
+        if (n.second) /* it is needed no more */
+            n.ext->destroy(n.second);
+        n.second = NULL;
+        ok = ok && !tc_failed(k) && tc_scene_launch(&n, n.graph, n.other);
+        memset(n.a.model + latest * SPAN, 0xb0 + latest, SPAN);
+    }
+    if (ok)
+        tc_scene_check(&n, &n.a, n.other, TNP_CAPTURE_UPDATE,
+                       "what launches wrote that waited while their graph was updated again");
+    tc_scene_finish(&n);
+}
+
 /* Launches stay in their order, also when an update comes between them. */
 static void update_order(tc_contract *k) {
     tc_scene n;
@@ -336,6 +382,9 @@ const tc_contract_row tc_graph_order_rows[] = {
     {"capture-update", "", TC_SMOKE, update},
     {"capture-update-length", "to=longer", TC_SMOKE, update_length},
     {"capture-update-length", "to=shorter", TC_SMOKE, update_length},
+    {"capture-update-nothing", "to=nothing", TC_SMOKE, update_nothing},
+    {"capture-update-nothing", "to=something", TC_SMOKE, update_nothing},
+    {"capture-update-again", "", TC_SMOKE, update_again},
     {"capture-update-order", "", TC_SMOKE, update_order},
     {0},
 };

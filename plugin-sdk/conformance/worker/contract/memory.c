@@ -1,6 +1,7 @@
 /* Device and pinned memory: the contracts of alloc, free and info. */
 #include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -142,7 +143,8 @@ static void huge(tc_contract *k) {
 
 /* ---- coming and going -------------------------------------------------------------------- */
 
-/* As many blocks again and again: device memory that leaks runs out, or shows in `info`. */
+/* As many blocks again and again: device memory that leaks runs out, or shows in `info`. Two that live meanwhile, of
+ * before and of half way, stay what they are also when handles are used again. */
 static void again(tc_contract *k) {
     tc_subject *s = k->subject;
     enum { BLOCKS = 16 };
@@ -153,7 +155,11 @@ static void again(tc_contract *k) {
     tn_memory blocks[BLOCKS];
     void *host;
     int64_t host_blocks = 0;
+    tc_buffer kept[2] = {0};
     for (int64_t t = 0; t < times && !tc_failed(k); t++) {
+        if ((t == 0 || t == times / 2) &&
+            !tc_buffer_create(k, s, TN_SPACE_DEVICE, 100, &kept[t > 0]))
+            return;
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = 0;
             if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
@@ -174,6 +180,9 @@ static void again(tc_contract *k) {
     }
     if (informed)
         s->memory->info(s->device, TN_SPACE_DEVICE, &last);
+    for (int i = 0; i < 2 && !tc_failed(k); i++)
+        tc_buffer_check(k, &kept[i], s->stream, TNP_FREE_RETURNS_MEMORY,
+                        "an allocation that lived while others came and went");
     /* Other programs take and give as well, but hardly in both halves; where memory is the host's
      * they do all the time. */
     if (!tc_failed(k) && informed && first.free_bytes > middle.free_bytes + times * 4 &&
@@ -187,6 +196,37 @@ static void again(tc_contract *k) {
         TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
                   "%lld times %d allocations came and went, and %lld host blocks more are out",
                   (long long)times, BLOCKS, (long long)(tc_host_blocks() - host_blocks));
+}
+
+/* What the process holds does not grow with memory that comes, is used, and goes. */
+static void resident(tc_contract *k) {
+    enum { BYTES = 2 << 20, FIRST = 8, STEP = 12 };
+    tc_subject *s = k->subject;
+    int64_t held[3] = {0};
+    int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
+    if (space == TN_SPACE_PINNED && !tc_has_pinned(k))
+        return;
+    for (int t = 0; t <= FIRST + 2 * STEP && !tc_failed(k); t++) {
+        tn_memory memory;
+        void *host;
+        if (t >= FIRST && (t - FIRST) % STEP == 0)
+            held[(t - FIRST) / STEP] = tc_census_take(INT64_MAX).resident_bytes;
+        if (!tc_must(k, TNP_FREE_RETURNS_MEMORY, tc_alloc(s, space, BYTES, &memory, &host),
+                     "alloc of what was freed before"))
+            return;
+        if (space == TN_SPACE_PINNED)
+            memset(host, t, BYTES);
+        else
+            tc_must(k, TNP_FILL_VALUE,
+                    s->memory->fill(s->device, s->stream, memory, 0, (uint8_t)t, BYTES), "fill");
+        tc_must(k, TNP_FILL_VALUE, tc_subject_sync(s), "synchronize");
+        s->memory->dealloc(s->device, space, memory);
+    }
+    if (!tc_failed(k) && held[1] - held[0] > STEP * BYTES / 2 &&
+        held[2] - held[1] > STEP * BYTES / 2)
+        TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
+                  "2 MiB came, were used and went %d times, and the process holds %lld bytes more",
+                  2 * STEP, (long long)(held[2] - held[0]));
 }
 
 /* What a caller knows of the struct is all that is written. */
@@ -496,6 +536,8 @@ const tc_contract_row tc_memory_rows[] = {
     {"memory-again", "bytes=1 times=300", TC_STANDARD, again},
     {"memory-again", "bytes=1048576 times=60", TC_STANDARD, again},
     {"memory-again", "bytes=4194304 times=280", TC_EXHAUSTIVE, again},
+    {"memory-resident", "pinned=0", TC_STANDARD, resident},
+    {"memory-resident", "pinned=1", TC_STANDARD, resident},
     {"memory-info", "", TC_SMOKE, info},
     {0},
 };

@@ -57,6 +57,8 @@ static void list_fill(const tc_sampler *m) {
     for (int32_t rank = 0; m->set != TC_SMOKE && rank <= TC_MAX_RANK; rank++)
         emit(m, "value=1", rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), TC_LAYOUT_PADDED);
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
+    if (tc_has_large(m))
+        emit(m, "value=1", 1, TC_SIZES(TC_BEYOND), TC_LAYOUT_DENSE);
 }
 
 static void list_arange(const tc_sampler *m) {
@@ -76,6 +78,8 @@ static void list_arange(const tc_sampler *m) {
     if (tc_dtype_bytes(m->types[0]) > 1) /* more than the others count */
         emit(m, "start=-7 step=1", 1, TC_SIZES(tc_dtype_bytes(m->types[0]) > 2 ? 70001 : 30001),
              TC_LAYOUT_DENSE);
+    if (tc_has_large(m))
+        emit(m, "start=3 step=1", 1, TC_SIZES(TC_BEYOND), TC_LAYOUT_DENSE);
 }
 
 static void list_random(const tc_sampler *m) {
@@ -99,6 +103,8 @@ static void list_random(const tc_sampler *m) {
             emit(m, choices[k], 1, &lengths[n], n % 2 ? TC_LAYOUT_SHIFTED : TC_LAYOUT_DENSE);
     if (m->set != TC_SMOKE) /* more blocks of four words than 16 bits count */
         emit(m, choices[2], 1, TC_SIZES(300007), TC_LAYOUT_DENSE);
+    if (tc_has_large(m))
+        emit(m, choices[2], 1, TC_SIZES(TC_BEYOND), TC_LAYOUT_DENSE);
     emit(m, has_state ? "state=[2] offset=3" : "seed=5 offset=3", 3, TC_SIZES(6, 5, 7),
          TC_LAYOUT_DENSE);
 }

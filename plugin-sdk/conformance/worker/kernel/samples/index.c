@@ -168,6 +168,16 @@ static void list(const tc_sampler *m) {
         if (k < 2 || tc_has_large(m) || m->types[0] == TN_BOOL)
             tc_emit(m, l);
     }
+    static const struct sized every = {TC_MAX_RANK,
+                                       {TC_ALL_DIMENSIONS},
+                                       {TC_ALL_DIMENSIONS},
+                                       {TC_ALL_DIMENSIONS},
+                                       6},
+                              beyond = {1, {70001}, {TC_BEYOND}, {TC_BEYOND}, 0};
+    if (tc_has_large(m)) {
+        tc_emit_once(m, call_line(m, &every, NULL, TC_LAYOUT_REVERSED, "1"));
+        tc_emit_once(m, call_line(m, &beyond, NULL, TC_LAYOUT_DENSE, "1"));
+    }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         memcpy(ranks.index, ranks.self, sizeof ranks.index);
         ranks.dim = ranks.rank / 2;

@@ -121,6 +121,9 @@ static void list_large(const tc_sampler *m) {
         tc_line_add(&l, "data=infinite");
         tc_emit(m, l);
     }
+    static const struct sized every = {TC_MAX_RANK, {TC_ALL_DIMENSIONS}, TC_MAX_RANK / 2};
+    if (tc_has_large(m))
+        tc_emit_once(m, call_line(m, &every, -1, TC_LAYOUT_REVERSED, false));
     for (; tc_has_large(m) && ranks.rank++ < TC_MAX_RANK;) {
         ranks.dim = ranks.rank / 2;
         tc_emit(m, call_line(m, &ranks, -1, TC_LAYOUT_REVERSED, ranks.rank % 2));

@@ -334,6 +334,14 @@ static void list(const tc_sampler *m) {
         for (int32_t rank = 0; rank <= TC_MAX_RANK; rank++) /* none of them joins another */
             tc_emit(m, call_line(m, attrs, rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), -1,
                                  TC_LAYOUT_REVERSED));
+        for (int32_t rank = 9; rank <= TC_MAX_RANK; rank++) {
+            tc_line l =
+                call_line(m, attrs, rank, TC_SIZES(TC_ALL_DIMENSIONS), -1, TC_LAYOUT_REVERSED);
+            tc_emit_once(m, l);
+        }
+        tc_line beyond = call_line(m, attrs, 1, TC_SIZES(TC_BEYOND), -1, TC_LAYOUT_DENSE);
+        if (m->record->timed & TC_TIMED_SIZES)
+            tc_emit_once(m, beyond);
     }
     /* Conversions take another way than copies, also when they are split among threads. */
     if (m->record->n_types == 2 && m->types[0] == TN_F32 &&

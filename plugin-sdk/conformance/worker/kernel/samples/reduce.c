@@ -209,6 +209,17 @@ static void list_whole(const tc_sampler *m, const struct sized *s) {
     }
 }
 
+/* Every other one of all dimensions, and more terms than 20 bits count. */
+static void list_most(const tc_sampler *m) {
+    struct sized every = {TC_MAX_RANK, {TC_ALL_DIMENSIONS}, 6, {0, 2, 4, 6, 8, 10}};
+    static const struct sized beyond = {1, {TC_BEYOND}, 1, {0}};
+    if (m->record->args[1].kind == TC_ARG_INT)
+        every.n_dims = 1, every.dims[0] = TC_MAX_RANK / 2;
+    tc_emit_once(m, call_line(m, &every, TC_LAYOUT_REVERSED, TC_LAYOUT_DENSE));
+    if (m->record->fill != TC_FILL_PRODUCT)
+        tc_emit_once(m, call_line(m, &beyond, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+}
+
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
 static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
@@ -245,8 +256,10 @@ static void list_large(const tc_sampler *m) {
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         if (!one || large[k].n_dims == 1)
             tc_emit(m, call_line(m, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
-    if (tc_has_large(m))
+    if (tc_has_large(m)) {
         list_ones(m);
+        list_most(m);
+    }
     while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
         ranks.dims[ranks.n_dims] = ranks.rank - 1;
         ranks.n_dims += ranks.rank % 2;

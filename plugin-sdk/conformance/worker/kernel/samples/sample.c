@@ -115,6 +115,11 @@ void tc_emit(const tc_sampler *m, tc_line l) {
     m->sink->line(m->sink, l.text);
 }
 
+void tc_emit_once(const tc_sampler *m, tc_line l) {
+    tc_line_add(&l, "data=exact seed=1");
+    tc_emit(m, l);
+}
+
 static uint32_t data_kinds(const tc_sampler *m) {
     uint32_t kinds = TC_DATA_BIT(TC_DATA_RANDOM) | TC_DATA_BIT(TC_DATA_SPECIAL);
     if (m->set == TC_SMOKE)

@@ -41,6 +41,8 @@ void tc_line_strided(tc_line *l, const char *name, int32_t rank, const int64_t *
                      const int64_t *strides);
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
 void tc_emit(const tc_sampler *m, tc_line l);
+/* The same with whole numbers, for this class alone (tc_is_extra), and no other line is made of it. */
+void tc_emit_once(const tc_sampler *m, tc_line l);
 
 /* Emits a line for each kind of data that a set has for such an operator, but for those in
  * `without` (TC_DATA_BIT). */
@@ -58,6 +60,13 @@ int64_t tc_split(const tc_sampler *m);
 /* Does the set perf have calls of these dtypes? Of the dtypes of tc_has_large it has every
  * operator, of the other floating ones and i64 a few. */
 bool tc_is_timed(const tc_sampler *m);
+
+/* All dimensions there can be, none of one element: who counts those that are left when adjacent ones are joined may
+ * stop earlier. */
+#define TC_ALL_DIMENSIONS 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2
+
+/* More elements than 20 bits count, in one dimension: once for each operator whose work is that long a line of. */
+enum { TC_BEYOND = (1 << 20) + 77 };
 
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define TC_SIZES(...) \

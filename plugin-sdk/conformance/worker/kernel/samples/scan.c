@@ -10,6 +10,10 @@ static void list(const tc_sampler *m) {
         tc_line_add(&l, "%s data=exact", lines[k]);
         tc_emit(m, l);
     }
+    tc_line beyond = tc_line_start(m);
+    tc_line_add(&beyond, "self=[%d] dim=0", TC_BEYOND);
+    if (tc_has_large(m))
+        tc_emit_once(m, beyond);
 }
 
 const tc_family tc_family_scan = {"scan", tc_lines_shapes,    tc_lines_terms, NULL,
