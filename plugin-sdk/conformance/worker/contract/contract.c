@@ -15,7 +15,7 @@ static const tc_contract_row *const contract_tables[] = {
     tc_event_rows,       tc_error_rows,   tc_thread_rows,   tc_device_rows,     tc_space_rows,
     tc_native_rows,      tc_prepare_rows, tc_workload_rows, tc_graph_rows,      tc_graph_order_rows,
     tc_graph_race_rows,  tc_size_rows,    tc_queue_rows,    tc_concurrent_rows, tc_graph_done_rows,
-    tc_memory_race_rows, tc_pair_rows,
+    tc_memory_race_rows, tc_pair_rows,    tc_asked_rows,    tc_long_wait_rows,  tc_event_clock_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
