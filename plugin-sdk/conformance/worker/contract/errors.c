@@ -1,6 +1,7 @@
 /* Errors of queued work: reported once, by the stream they belong to, while what is behind them
  * runs. The error is an index out of range of gather, or of index_select. */
 #include "plugin-sdk/conformance/worker/contract/graph_scene.h"
+#include "plugin-sdk/conformance/worker/contract/meet.h"
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
@@ -51,9 +52,30 @@ static bool set_up(tc_contract *k, scene *n) {
            tc_stream_create(k, n->s, 0, &n->stream);
 }
 
+typedef struct errand {
+    tc_placed *p;
+    tn_status status;
+} errand;
+
+static void *run_errand(void *context) {
+    errand *e = context;
+    e->status = tc_call_placed(e->p);
+    return NULL;
+}
+
+/* On a thread that is gone afterwards. */
+static tn_status call_elsewhere(tc_placed *p) {
+    errand e = {.p = p, .status = TN_ERR_INTERNAL};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_errand, &e) == 0)
+        pthread_join(thread, NULL);
+    return e.status;
+}
+
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
+    bool elsewhere = strcmp(tc_contract_word(n->k, "queues"), "another") == 0;
     return tc_place_call(n->s, n->stream, call, p, n->k->out) &&
-           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(p),
+           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, elsewhere ? call_elsewhere(p) : tc_call_placed(p),
                    "run of a call whose index is out of range");
 }
 
@@ -235,6 +257,85 @@ static void two_listeners(tc_contract *k) {
         bad = (tc_placed){0};
     }
     tc_stream_sync(k, n.stream);
+    tc_unplace(&bad);
+}
+
+/* ---- two threads that ask at the same moment --------------------------------------------- */
+
+typedef struct asker {
+    const tc_subject *s;
+    tn_stream_impl *stream;
+    tc_meeting *meeting;
+    tn_status status;
+    bool over;
+} asker;
+
+static void ask_together(asker *a, tc_random *r) {
+    tc_meet(a->meeting);
+    if (a->over)
+        return;
+    tc_come_late(r);
+    a->status = a->s->ops->streams->query(a->stream);
+    tc_meet(a->meeting);
+}
+
+static void *ask_on(void *context) {
+    asker *a = context;
+    tc_random r = {3};
+    while (!a->over)
+        ask_together(a, &r);
+    return NULL;
+}
+
+/* One error of work that is done, asked for by both: one of them is told. */
+static bool told_once(scene *n, tc_placed *bad, tn_event_impl *done, asker all[2], tc_random *r) {
+    tc_contract *k = n->k;
+    const tn_event_ops *events = n->s->ops->events;
+    if (!tc_must(k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(bad), "run") ||
+        !tc_must(k, TNP_EVENT_RECORD, events->record(done, n->stream), "record") ||
+        !tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(done), "synchronize"))
+        return false;
+    ask_together(&all[0], r);
+    int told = 0;
+    for (int i = 0; i < 2; i++)
+        told += all[i].status == TN_ERR_INDEX_OUT_OF_RANGE;
+    /* the stream may not know yet that it is done */
+    if (!told && n->s->ops->streams->synchronize(n->stream) == TN_ERR_INDEX_OUT_OF_RANGE)
+        told = 1;
+    return told == 1 ||
+           TC_BROKEN(k, TNP_STREAM_ERROR_ONCE,
+                     "of two threads that query a stream at the same moment, %s of its one error",
+                     told ? "both are told" : "neither is told");
+}
+
+static void two_askers(tc_contract *k) {
+    enum { TIMES = 400, LEAST = 20 };
+    static const double SECONDS = 0.3;
+    scene n;
+    tc_placed bad = {0};
+    tn_event_impl *done;
+    tc_meeting meeting;
+    tc_random r = {k->c->seed};
+    pthread_t other;
+    if (!set_up(k, &n) || !tc_event_create(k, n.s, 0, &done) || !queue(&n, &n.bad, &bad)) {
+        tc_unplace(&bad);
+        return;
+    }
+    (void)settle(&n, false);
+    tc_meeting_init(&meeting, 2);
+    asker all[2] = {{.s = n.s, .stream = n.stream, .meeting = &meeting},
+                    {.s = n.s, .stream = n.stream, .meeting = &meeting}};
+    if (pthread_create(&other, NULL, ask_on, &all[1]) == 0) {
+        double end = tc_now() + SECONDS;
+        for (int i = 0; i < TIMES && (i < LEAST || tc_now() < end); i++)
+            if (!told_once(&n, &bad, done, all, &r))
+                break;
+        all[1].over = true;
+        tc_meet(&meeting);
+        pthread_join(other, NULL);
+    } else {
+        TC_CASE_ERROR(k->out, "a thread cannot be started");
+    }
     tc_unplace(&bad);
 }
 
@@ -468,10 +569,12 @@ static void rested(tc_contract *k) {
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
+    {"error-once", "by=synchronize with=nothing queues=another", TC_SMOKE, once},
     {"error-behind", "", TC_SMOKE, behind},
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-forgotten", "", TC_SMOKE, forgotten},
     {"error-two-threads", "", TC_SMOKE, two_listeners},
+    {"error-two-askers", "", TC_STANDARD, two_askers},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
     {"error-of-each", "", TC_SMOKE, of_each},
