@@ -1,7 +1,6 @@
 /* Errors of queued work: reported once, by the stream they belong to, while what is behind them
  * runs. The error is an index out of range of gather, or of index_select. */
 #include "plugin-sdk/conformance/worker/contract/graph_scene.h"
-#include "plugin-sdk/conformance/worker/contract/meet.h"
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
@@ -260,85 +259,6 @@ static void two_listeners(tc_contract *k) {
     tc_unplace(&bad);
 }
 
-/* ---- two threads that ask at the same moment --------------------------------------------- */
-
-typedef struct asker {
-    const tc_subject *s;
-    tn_stream_impl *stream;
-    tc_meeting *meeting;
-    tn_status status;
-    bool over;
-} asker;
-
-static void ask_together(asker *a, tc_random *r) {
-    tc_meet(a->meeting);
-    if (a->over)
-        return;
-    tc_come_late(r);
-    a->status = a->s->ops->streams->query(a->stream);
-    tc_meet(a->meeting);
-}
-
-static void *ask_on(void *context) {
-    asker *a = context;
-    tc_random r = {3};
-    while (!a->over)
-        ask_together(a, &r);
-    return NULL;
-}
-
-/* One error of work that is done, asked for by both: one of them is told. */
-static bool told_once(scene *n, tc_placed *bad, tn_event_impl *done, asker all[2], tc_random *r) {
-    tc_contract *k = n->k;
-    const tn_event_ops *events = n->s->ops->events;
-    if (!tc_must(k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(bad), "run") ||
-        !tc_must(k, TNP_EVENT_RECORD, events->record(done, n->stream), "record") ||
-        !tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(done), "synchronize"))
-        return false;
-    ask_together(&all[0], r);
-    int told = 0;
-    for (int i = 0; i < 2; i++)
-        told += all[i].status == TN_ERR_INDEX_OUT_OF_RANGE;
-    /* the stream may not know yet that it is done */
-    if (!told && n->s->ops->streams->synchronize(n->stream) == TN_ERR_INDEX_OUT_OF_RANGE)
-        told = 1;
-    return told == 1 ||
-           TC_BROKEN(k, TNP_STREAM_ERROR_ONCE,
-                     "of two threads that query a stream at the same moment, %s of its one error",
-                     told ? "both are told" : "neither is told");
-}
-
-static void two_askers(tc_contract *k) {
-    enum { TIMES = 400, LEAST = 20 };
-    static const double SECONDS = 0.3;
-    scene n;
-    tc_placed bad = {0};
-    tn_event_impl *done;
-    tc_meeting meeting;
-    tc_random r = {k->c->seed};
-    pthread_t other;
-    if (!set_up(k, &n) || !tc_event_create(k, n.s, 0, &done) || !queue(&n, &n.bad, &bad)) {
-        tc_unplace(&bad);
-        return;
-    }
-    (void)settle(&n, false);
-    tc_meeting_init(&meeting, 2);
-    asker all[2] = {{.s = n.s, .stream = n.stream, .meeting = &meeting},
-                    {.s = n.s, .stream = n.stream, .meeting = &meeting}};
-    if (pthread_create(&other, NULL, ask_on, &all[1]) == 0) {
-        double end = tc_now() + SECONDS;
-        for (int i = 0; i < TIMES && (i < LEAST || tc_now() < end); i++)
-            if (!told_once(&n, &bad, done, all, &r))
-                break;
-        all[1].over = true;
-        tc_meet(&meeting);
-        pthread_join(other, NULL);
-    } else {
-        TC_CASE_ERROR(k->out, "a thread cannot be started");
-    }
-    tc_unplace(&bad);
-}
-
 /* Writes the indices that are within range over those of the call. */
 static bool mend_index(scene *n, const tc_placed *bad) {
     int32_t a = tc_record_arg(n->good.record, "index");
@@ -574,7 +494,6 @@ const tc_contract_row tc_error_rows[] = {
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-forgotten", "", TC_SMOKE, forgotten},
     {"error-two-threads", "", TC_SMOKE, two_listeners},
-    {"error-two-askers", "", TC_STANDARD, two_askers},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
     {"error-of-each", "", TC_SMOKE, of_each},
