@@ -284,36 +284,47 @@ static void answers(tc_contract *k) {
 typedef struct feeder {
     tc_work *work;
     tn_stream_impl *stream;
+    tn_event_impl *event; /* recorded each time; NULL: none is */
     double seconds;
     atomic_bool enough, ended;
     atomic_int queued;
     tn_status status;
 } feeder;
 
-/* Queues faster than the device works, so that the stream is never empty. */
+/* Queues faster than the device works, also where a sleep is longer than was asked for, so that the stream is never
+ * empty. */
 static void *feed(void *context) {
-    enum { MOST = 4000 };
+    enum { MOST = 4000, AT_ONCE = 8 };
     feeder *f = context;
     const tc_subject *s = f->work->subject;
     double start = tc_now();
     while (!f->enough && f->status == TN_OK && f->queued < MOST && tc_now() - start < f->seconds) {
-        f->status = s->memory->fill(s->device, f->stream, f->work->memory, 0, 1, f->work->bytes);
-        f->queued++;
-        sleep_for(f->work->seconds / 4);
+        for (int i = 0; i < AT_ONCE && f->status == TN_OK; i++)
+            f->status =
+                s->memory->fill(s->device, f->stream, f->work->memory, 0, 1, f->work->bytes);
+        if (f->event && f->status == TN_OK)
+            f->status = s->ops->events->record(f->event, f->stream);
+        f->queued += AT_ONCE;
+        sleep_for(AT_ONCE * f->work->seconds / 4);
     }
     f->ended = true;
     return NULL;
 }
 
-/* Is synchronize back while the other thread goes on? */
-static bool returns(tc_contract *k, tc_work *work, tn_stream_impl *stream, double seconds) {
-    feeder f = {.work = work, .stream = stream, .seconds = seconds};
+/* Is synchronize, of the event or where that is NULL of the stream, back while the other thread goes on? */
+static bool returns(tc_contract *k, tc_work *work, tn_stream_impl *stream, tn_event_impl *event,
+                    double seconds) {
+    feeder f = {.work = work, .stream = stream, .event = event, .seconds = seconds};
     pthread_t thread;
     if (pthread_create(&thread, NULL, feed, &f) != 0)
         return TC_CASE_ERROR(k->out, "a thread cannot be started");
     while (f.queued < 20 && !f.ended)
         sleep_for(0.001);
-    bool ok = tc_stream_sync(k, stream), back = !f.ended;
+    tn_status status = event ? k->subject->ops->events->synchronize(event)
+                             : k->subject->ops->streams->synchronize(stream);
+    bool back = !f.ended;
+    bool ok = tc_must(k, event ? TNP_EVENT_SYNCHRONIZE : TNP_STREAM_SYNCHRONIZE, status,
+                      "synchronize while another thread queues");
     f.enough = true;
     pthread_join(thread, NULL);
     tc_must(k, TNP_FILL_VALUE, f.status, "fill while another thread synchronizes the stream");
@@ -324,13 +335,21 @@ static bool returns(tc_contract *k, tc_work *work, tn_stream_impl *stream, doubl
 static void feeds(tc_contract *k) {
     tc_work work;
     tn_stream_impl *stream;
-    bool back = false;
+    tn_event_impl *event = NULL;
+    bool back = false, of_event = strcmp(tc_contract_word(k, "of"), "event") == 0;
     if (!tc_has_streams(k) || !tc_work_create(k, k->subject, &work) ||
-        !tc_stream_create(k, k->subject, 0, &stream))
+        !tc_stream_create(k, k->subject, 0, &stream) ||
+        (of_event && !tc_event_create(k, k->subject, 0, &event)))
         return;
     for (int i = 0; i < 4 && !back && !tc_failed(k); i++)
-        back = returns(k, &work, stream, 0.3 * (1 << i));
-    if (!back && !tc_failed(k))
+        back = returns(k, &work, stream, event, 0.3 * (1 << i));
+    if (back || tc_failed(k))
+        return;
+    if (of_event)
+        TC_BROKEN(k, TNP_EVENT_SYNCHRONIZE,
+                  "synchronize of an event does not return as long as another thread records it "
+                  "again; it waits for what was recorded before, at most");
+    else
         TC_BROKEN(k, TNP_STREAM_SYNCHRONIZE,
                   "synchronize does not return as long as another thread queues on the stream; it "
                   "waits for what was queued before");
@@ -458,7 +477,8 @@ static void peers(tc_contract *k) {
 const tc_contract_row tc_concurrent_rows[] = {
     {"thread-answers", "queues=waiter", TC_SMOKE, answers},
     {"thread-answers", "queues=asker", TC_SMOKE, answers},
-    {"thread-feeds", "", TC_STANDARD, feeds},
+    {"thread-feeds", "of=stream", TC_STANDARD, feeds},
+    {"thread-feeds", "of=event", TC_STANDARD, feeds},
     {"thread-questions", "", TC_SMOKE, questions},
     {"transfer-parallel", "", TC_SMOKE, parallel},
     {"device-peer-parallel", "", TC_SMOKE, peers},

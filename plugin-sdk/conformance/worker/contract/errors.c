@@ -51,9 +51,30 @@ static bool set_up(tc_contract *k, scene *n) {
            tc_stream_create(k, n->s, 0, &n->stream);
 }
 
+typedef struct errand {
+    tc_placed *p;
+    tn_status status;
+} errand;
+
+static void *run_errand(void *context) {
+    errand *e = context;
+    e->status = tc_call_placed(e->p);
+    return NULL;
+}
+
+/* On a thread that is gone afterwards. */
+static tn_status call_elsewhere(tc_placed *p) {
+    errand e = {.p = p, .status = TN_ERR_INTERNAL};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_errand, &e) == 0)
+        pthread_join(thread, NULL);
+    return e.status;
+}
+
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
+    bool elsewhere = strcmp(tc_contract_word(n->k, "queues"), "another") == 0;
     return tc_place_call(n->s, n->stream, call, p, n->k->out) &&
-           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(p),
+           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, elsewhere ? call_elsewhere(p) : tc_call_placed(p),
                    "run of a call whose index is out of range");
 }
 
@@ -531,6 +552,7 @@ static void rested(tc_contract *k) {
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
+    {"error-once", "by=synchronize with=nothing queues=another", TC_SMOKE, once},
     {"error-behind", "", TC_SMOKE, behind},
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-forgotten", "", TC_SMOKE, forgotten},

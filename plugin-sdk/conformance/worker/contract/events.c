@@ -285,6 +285,33 @@ static void destroyed_waiter(tc_contract *k) {
         }
 }
 
+/* Of streams that are gone, with others in their place that are busy: the events are what they were. */
+static void outlived(tc_contract *k) {
+    enum { STREAMS = 4 };
+    scene n;
+    tn_stream_impl *streams[STREAMS];
+    tn_event_impl *events[STREAMS];
+    bool ok = set_up(k, &n, 0);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, n.s, 0, &streams[i]) && tc_event_create(k, n.s, 0, &events[i]) &&
+             produce(&n, streams[i], 0x11 + i) && record(&n, events[i], streams[i]);
+    for (int i = 0; i < STREAMS && ok; i++)
+        tc_stream_destroy(k, streams[i]);
+    for (int i = 0; i < STREAMS && ok; i++)
+        ok = tc_stream_create(k, n.s, 0, &streams[i]) && tc_work_queue(k, &n.work, streams[i]);
+    for (int i = 0; i < STREAMS && ok; i++) {
+        if (n.events->query(events[i]) != TN_OK)
+            TC_BROKEN(k, TNP_EVENT_QUERY,
+                      "query of an event whose stream was destroyed is not TN_OK; destroy finishes "
+                      "what is queued");
+        ok = wait(&n, n.other, events[i]) &&
+             tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[i]),
+                     "synchronize of an event whose stream was destroyed");
+    }
+    if (ok)
+        tc_stream_sync(k, n.other);
+}
+
 static tn_status ask_event(tc_contract *k, void *of) {
     const scene *n = of;
     return n->events->query(n->event);
@@ -559,6 +586,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-taken", "of=passed", TC_SMOKE, wait_taken},
     {"event-wait-taken", "of=pending", TC_SMOKE, wait_taken},
     {"event-destroyed-waiter", "", TC_SMOKE, destroyed_waiter},
+    {"event-outlives-stream", "", TC_SMOKE, outlived},
     {"event-query-at-once", "", TC_SMOKE, query_at_once},
     {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
     {"event-elapsed", "", TC_SMOKE, elapsed},

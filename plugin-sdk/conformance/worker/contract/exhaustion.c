@@ -1,5 +1,6 @@
 /* Device memory exhaustion, and recovery from it. Allocations are bounded and never touched, as a
  * device whose memory is the host's could take all of the machine's. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/process/state.h"
 
@@ -262,9 +263,18 @@ static void exhaustion_huge(tc_contract *k) {
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
+/* A stream that is made works, or says that it does not. */
+static void use_stream(tc_contract *k, tc_subject *s, tn_memory memory, tn_stream_impl *stream) {
+    enum { BYTES = 64 };
+    if (s->memory->fill(s->device, stream, memory, 0, 1, BYTES) == TN_OK &&
+        tc_ask_until_done(s, stream, NULL) == TN_NOT_READY)
+        TC_BROKEN(k, TNP_STREAM_CREATE,
+                  "a stream that was made where no thread can be made does not do its work");
+}
+
 /* No thread has room for its stack: a stream that would need one is refused, and the caller is as he
  * was, or it does without. */
-static void refuse_streams(tc_contract *k, tc_subject *s) {
+static void refuse_streams(tc_contract *k, tc_subject *s, tn_memory memory) {
     tni_process_state before;
     char changed[512];
     tni_process_look(&before);
@@ -273,11 +283,12 @@ static void refuse_streams(tc_contract *k, tc_subject *s) {
         tn_stream_impl *stream = (tn_stream_impl *)(void *)&poison;
         tc_host_forget();
         tn_status status = s->ops->streams->create(s->device, 0, &stream);
-        if (status == TN_OK)
+        if (status == TN_OK) {
+            use_stream(k, s, memory, stream);
             s->ops->streams->destroy(stream);
-        else if (tc_must_fail(k, TNP_STREAM_CREATE, status, TN_ERR_OUT_OF_MEMORY,
-                              "create of a stream where no thread can be made") &&
-                 stream && (void *)stream != &poison)
+        } else if (tc_must_fail(k, TNP_STREAM_CREATE, status, TN_ERR_OUT_OF_MEMORY,
+                                "create of a stream where no thread can be made") &&
+                   stream && (void *)stream != &poison)
             TC_BROKEN(k, TNP_STREAM_CREATE,
                       "create of a stream failed and gave something all the same");
     }
@@ -291,13 +302,19 @@ static void exhaustion_threads(tc_contract *k) {
     pthread_attr_t usual, huge;
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before threads run out"))
         return;
+    tn_memory memory = 0;
+    void *host;
+    if (!tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(&s, TN_SPACE_DEVICE, 64, &memory, &host), "alloc")) {
+        tc_subject_close(&s);
+        return;
+    }
     int64_t blocks = tc_host_blocks();
     pthread_attr_init(&huge);
     pthread_attr_setstacksize(&huge, (size_t)1 << 47); /* more than a process has addresses */
     if (!s.ops->streams)
         TC_NOT_OFFERED(k, "the device has no streams");
     else if (pthread_getattr_default_np(&usual) == 0 && pthread_setattr_default_np(&huge) == 0) {
-        refuse_streams(k, &s);
+        refuse_streams(k, &s, memory);
         pthread_setattr_default_np(&usual);
         if (tc_host_blocks() > blocks)
             TC_BROKEN(k, TNP_STREAM_CREATE, "streams that could not be made keep %lld host blocks",
@@ -306,6 +323,7 @@ static void exhaustion_threads(tc_contract *k) {
                            "after streams could not be made", NULL);
     }
     pthread_attr_destroy(&huge);
+    s.memory->dealloc(s.device, TN_SPACE_DEVICE, memory);
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after threads had run out, and shutdown");
 }
