@@ -327,8 +327,8 @@ static bool add_pairs(tc_forms *f, const char *line) {
 }
 
 /* The ends of what a scalar attribute may be: of its tensor's dtype, or where it may be left out, as
- * a bound of clamp, of all whole numbers; of f64 two that f32 rounds to either side, too; what other than pointwise operators make of an infinity is
- * left open. The k-th, or NULL. */
+ * a bound of clamp, of all whole numbers; of f64 two numbers, too, which f32 rounds to either side. What
+ * other than pointwise operators make of an infinity is left open. The k-th, or NULL. */
 static const char *extreme(const tc_forms *f, const tc_arg *arg, tn_dtype dtype, int k,
                            char text[32]) {
     static const char *const floats[] = {"nan", "inf", "-inf", "-0.0", "0.7", "-0.7"};

@@ -95,9 +95,11 @@ static void list_lengths(const tc_sampler *m) {
 }
 
 static void list(const tc_sampler *m) {
-    static const struct sized large[] = {{2, {600, 200}, 1}, {3, {70, 40, 30}, 2},
+    static const struct sized large[] = {{2, {600, 200}, 1},
+                                         {3, {70, 40, 30}, 2},
                                          {2, {65541, 2}, 1},
-                                         {2, {2, 33003}, 1}, {2, {2, 131075}, 1}};
+                                         {2, {2, 33003}, 1},
+                                         {2, {2, 131075}, 1}};
     static const struct sized split = {2, {303, 133}, 1};
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)

@@ -74,9 +74,10 @@ static void few_nans(tc_invocation *call, tc_operand *o, tc_random *r) {
         int64_t place = down ? i / columns : i % n;
         int64_t at = line % 2 ? line / 2 : n - 1 - line / 2, other = (at + n / 2) % n;
         bool is_nan = place == at || (place == other && call->data == TC_DATA_NULL_FIRST);
-        o->values[i].f = whole % 8 == 5 ? (call->record->fill == TC_FILL_LARGEST ? -INFINITY : INFINITY)
-                         : is_nan       ? NAN
-                                        : (tc_real)tc_integer(r, -99, 99);
+        o->values[i].f = whole % 8 == 5
+                             ? (call->record->fill == TC_FILL_LARGEST ? -INFINITY : INFINITY)
+                         : is_nan ? NAN
+                                  : (tc_real)tc_integer(r, -99, 99);
     }
 }
 
