@@ -327,13 +327,14 @@ static bool add_pairs(tc_forms *f, const char *line) {
 }
 
 /* The ends of what a scalar attribute may be: of its tensor's dtype, or where it may be left out, as
- * a bound of clamp, of all whole numbers; what other than pointwise operators make of an infinity is
- * left open. The k-th, or NULL. */
+ * a bound of clamp, of all whole numbers; of f64 two numbers, too, which f32 rounds to either side. What
+ * other than pointwise operators make of an infinity is left open. The k-th, or NULL. */
 static const char *extreme(const tc_forms *f, const tc_arg *arg, tn_dtype dtype, int k,
                            char text[32]) {
-    static const char *const floats[] = {"nan", "inf", "-inf", "-0.0"};
+    static const char *const floats[] = {"nan", "inf", "-inf", "-0.0", "0.7", "-0.7"};
+    int n = TC_LENGTH(floats) - (dtype == TN_F64 ? 0 : 2); /* f32 has not all their digits */
     if (tc_is_float(dtype))
-        return f->record->pointwise && k < TC_LENGTH(floats) ? floats[k] : NULL;
+        return f->record->pointwise && k < n ? floats[k] : NULL;
     if (dtype == TN_BOOL || k > 1)
         return NULL;
     int64_t low = arg->optional ? INT64_MIN : tc_int_min(dtype),
@@ -356,6 +357,8 @@ static bool add_extremes(tc_forms *f, const char *line) {
             changed = d;
             tc_draft_set(&changed, arg->name, end);
             tc_draft_set(&changed, "drawn", "extreme");
+            if (strstr(end, "0.7")) /* which is met, as what it is compared with */
+                tc_draft_set(&changed, "data", "special");
             if (tc_draft_line(&changed, text))
                 f->to->line(f->to, text);
         }

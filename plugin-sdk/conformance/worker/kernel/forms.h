@@ -5,7 +5,7 @@
  * every tensor lying in a way of its own at once, some with dimensions of one element whose strides say
  * nothing, and some with one size grown until threads, chunks and tiles are many. Special values are
  * there once more with tensors that lie apart. A dense line and one with strides have all tensors in one
- * allocation. Each scalar attribute is made each end of its dtype. In one dtype there is
+ * allocation. Each scalar attribute is made each end of its dtype, and of f64 what f32 has not. In one dtype there is
  * one with each attribute changed alone, and one with each tensor dense in other orders of its
  * dimensions. And some become random neighbours of themselves: sizes, ranks and strides that nobody
  * thought of. What becomes of a line follows from the line alone, whatever stands around it.

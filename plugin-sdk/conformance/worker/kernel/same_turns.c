@@ -161,6 +161,30 @@ static void vary_sizes(turns *t, const tc_draft *base, int at) {
     }
 }
 
+/* Has a tensor before argument `a` such a size? */
+static bool is_before(const turns *t, const tc_draft *base, uint32_t a, int64_t size) {
+    tc_shape s;
+    for (uint32_t k = 0; k < a; k++) {
+        int at = tc_draft_find(base, t->m->call.record->args[k].name);
+        for (int32_t d = 0; at >= 0 && tc_draft_shape(base, at, &s) && d < s.rank; d++)
+            if (s.sizes[d] == size)
+                return true;
+    }
+    return false;
+}
+
+/* Each size that the tensors before have not, one more: of values, say, which are no wider than keys as a rule. */
+static void vary_own_sizes(turns *t, const tc_draft *base, uint32_t a, int at) {
+    tc_shape s;
+    for (int32_t k = 0; tc_draft_shape(base, at, &s) && k < s.rank; k++) {
+        tc_draft d = *base;
+        if (is_before(t, base, a, s.sizes[k]))
+            continue;
+        tc_mutate_resize(&d, s.sizes[k], s.sizes[k] + 1);
+        turn(t, &d);
+    }
+}
+
 /* In place, as a cell, left out. */
 static void vary_forms(turns *t, const tc_draft *base, const tc_arg *arg) {
     static const char *const forms[] = {"in-place", "scalar"};
@@ -221,6 +245,8 @@ void tc_same_turns(tc_comparison *m) {
         vary_forms(&t, &base, &record->args[a]);
         if (a == 0)
             vary_sizes(&t, &base, at);
+        else
+            vary_own_sizes(&t, &base, a, at);
     }
     vary_dtypes(&t, &base);
     vary_on_a_shelf(&t, &base);

@@ -89,7 +89,7 @@ static const struct sized {
     {1, 2, 2, 65, 63, 8, 8},     {1, 1, 1, 64, 64, 64, 64},   {2, 4, 2, 31, 129, 17, 17},
     {1, 2, 1, 130, 65, 40, 24},  {1, 1, 1, 1, 200, 64, 64},   {2, 3, 1, 7, 1, 5, 9},
     {1, 1, 1, 33, 40, 160, 160}, {1, 2, 2, 16, 80, 128, 128}, {2, 1, 1, 129, 15, 1, 1},
-    {1, 6, 2, 3, 20, 80, 96},    {1, 1, 1, 20, 257, 31, 33},
+    {1, 6, 2, 3, 20, 80, 96},    {1, 1, 1, 20, 257, 31, 33},  {2, 4, 2, 1, 70, 16, 24},
 };
 enum { N_LAID_OUT = 2, N_WAYS = 6 };
 
@@ -174,16 +174,27 @@ static void list_layouts(const tc_sampler *m, const struct sized *s) {
     }
 }
 
+/* Are calls of that mask made causal, too? Of a whole one also some of so many queries and keys that parts of
+ * them lie before the diagonal. */
+static bool is_both(int k, int mask) {
+    return k < 3 || mask == NO_MASK || (mask == WHOLE && k % 3 == 0);
+}
+
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {{1, 2, 1, 515, 300, 64, 64}, {1, 1, 1, 3, 4100, 20, 20},
                                          {33, 5, 1, 2, 3, 2, 2},      {2, 2, 2, 260, 70, 96, 32},
                                          {1, 4, 4, 66, 520, 72, 72},  {65541, 1, 1, 1, 2, 1, 1}};
     static const char *const scales[] = {"0.125", "1", "-0.3", "0"};
+    static const struct sized tiles = {1, 2, 1, 70, 67, 9, 10}; /* the second of each, apart */
     uint32_t never = TC_DATA_BIT(TC_DATA_EXACT), none = TC_DATA_BIT(TC_DATA_SPECIAL);
     if (!is_of_one_kind(m))
         return;
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], k == 1 ? ROW : NO_MASK, k % 2 == 0, "0.125", NULL, 0));
+    for (int way = 1; tc_has_large(m) && way < N_WAYS; way++)
+        tc_emit(m, call_line(m, &tiles, WHOLE, way % 2, "0.5", NULL, way));
+    for (uint32_t k = 0; tc_has_large(m) && k < m->record->n_outs; k++)
+        list_out(m, &tiles, k, TC_LAYOUT_STEPPED);
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         const struct sized *s = &sized[k];
         tc_line plain = call_line(m, s, NO_MASK, false, "0.25", NULL, 0);
@@ -192,7 +203,7 @@ static void list(const tc_sampler *m) {
         else
             tc_emit(m, plain);
         for (int mask = 0; mask < N_MASKS; mask++)
-            for (int causal = mask == NO_MASK; causal < (k < 3 || mask == 0 ? 2 : 1); causal++) {
+            for (int causal = mask == NO_MASK; causal < (is_both(k, mask) ? 2 : 1); causal++) {
                 tc_line l = call_line(m, s, mask, causal, k == 2 ? "1" : "0.25", NULL, 0);
                 if (k == 1 && mask == WHOLE)
                     tc_emit_data(m, &l, never | none);

@@ -101,7 +101,8 @@ static void list_large(const tc_sampler *m) {
         tc_line_add(&special, "data=special");
         if (m->record->ulps == 0)
             tc_emit(m, l);
-        tc_line masked = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending);
+        tc_line masked =
+            call_line(m, &(struct sized){2, {8, 4099}, 1}, -1, TC_LAYOUT_DENSE, descending);
         tc_line_add(&masked, "data=null");
         tc_line columns = call_line(m, &down, -1, TC_LAYOUT_DENSE, descending);
         tc_line_add(&columns, "data=null");

@@ -85,15 +85,27 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], 3, NULL, TC_LAYOUT_DENSE));
 }
 
+/* In every dtype rows longer than what is made f32 at once; and rows of one number, which are told from one
+ * another by what NaNs and infinities make of them. */
+static void list_lengths(const tc_sampler *m) {
+    tc_emit(m, call_line(m, &(struct sized){2, {3, 5003}, 1}, 3, NULL, TC_LAYOUT_DENSE));
+    tc_line ones = call_line(m, &(struct sized){2, {48, 1}, 1}, 0, NULL, TC_LAYOUT_DENSE);
+    tc_line_add(&ones, "data=special drawn=special");
+    tc_emit(m, ones);
+}
+
 static void list(const tc_sampler *m) {
-    static const struct sized large[] = {{2, {600, 200}, 1}, {3, {70, 40, 30}, 2},
-                                         {2, {3, 5003}, 1},  {2, {65541, 2}, 1},
-                                         {2, {2, 33003}, 1}, {2, {2, 131075}, 1}};
+    static const struct sized large[] = {{2, {600, 200}, 1},
+                                         {3, {70, 40, 30}, 2},
+                                         {2, {65541, 2}, 1},
+                                         {2, {2, 33003}, 1},
+                                         {2, {2, 131075}, 1}};
     static const struct sized split = {2, {303, 133}, 1};
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], 3, NULL, TC_LAYOUT_DENSE));
     if (m->set != TC_SMOKE) {
+        list_lengths(m);
         tc_emit(m, call_line(m, &split, 3, NULL, TC_LAYOUT_DENSE));
         tc_line far = call_line(m, &(struct sized){2, {7, 4099}, 1}, 3, NULL, TC_LAYOUT_DENSE);
         tc_line_add(&far, "data=outlier");

@@ -113,8 +113,9 @@ static void list_data(const tc_sampler *m) {
 }
 
 /* All exponents, and the neighbours of each for functions of one number; where there are not so many
- * numbers, list_every has them all. */
+ * numbers, list_every has them all. And of these a far one alone, which a kernel meets late. */
 static void list_exponents(const tc_sampler *m) {
+    enum { FAR = 16000 };
     bool one = n_tensors(m->record) == 1, function = one && m->record->n_types == 1;
     int64_t n = m->set == TC_EXHAUSTIVE ? 262147 : function ? 16411 : 4099;
     if (!tc_is_float(m->types[0]) || !m->record->extremes ||
@@ -124,6 +125,9 @@ static void list_exponents(const tc_sampler *m) {
         tc_line l = call_line(m, choice(m->record, m->types, k), 1, &n, -1, TC_LAYOUT_DENSE);
         tc_line_add(&l, "data=exponents");
         tc_emit(m, l);
+        tc_line_add(&l, "only=%d drawn=far", FAR);
+        if (function && k == 0 && m->types[0] == TN_F32)
+            tc_emit(m, l);
     }
 }
 

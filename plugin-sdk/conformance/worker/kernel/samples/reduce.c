@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
@@ -62,17 +63,33 @@ static tc_real rare(int64_t n, tc_random *r) {
 }
 
 /* A NaN in each line of a matrix, in the last place of the first, in the first of the second, and so
- * inwards; or two, the other half a line from it. */
+ * inwards; or two, the other half a line from it. Some lines have instead nothing but the infinity that all
+ * else comes before: where a kernel begins tells. */
 static void few_nans(tc_invocation *call, tc_operand *o, tc_random *r) {
     bool down =
         (call->record->args[1].kind == TC_ARG_INT ? call->args[1].i : call->args[1].ints[0]) == 0;
     int64_t columns = o->shape.sizes[o->shape.rank - 1], n = down ? o->shape.sizes[0] : columns;
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        int64_t line = (down ? i % columns : i / columns) % n, place = down ? i / columns : i % n;
+        int64_t whole = down ? i % columns : i / columns, line = whole % n;
+        int64_t place = down ? i / columns : i % n;
         int64_t at = line % 2 ? line / 2 : n - 1 - line / 2, other = (at + n / 2) % n;
         bool is_nan = place == at || (place == other && call->data == TC_DATA_NULL_FIRST);
-        o->values[i].f = is_nan ? NAN : (tc_real)tc_integer(r, -99, 99);
+        o->values[i].f = whole % 8 == 5
+                             ? (call->record->fill == TC_FILL_LARGEST ? -INFINITY : INFINITY)
+                         : is_nan ? NAN
+                                  : (tc_real)tc_integer(r, -99, 99);
     }
+}
+
+enum { OF_ZEROS = 3 }; /* the seed of list_zeros */
+
+/* A few equals, anywhere; or zeros of both signs, which are equal, before all else. */
+static tc_number equal(const tc_invocation *call, int64_t n, bool largest, tc_random *r) {
+    int64_t span = n > 600 ? n / 6 : 99, x = tc_integer(r, -span, span);
+    if (!tc_is_float(call->types[0]) || call->seed != OF_ZEROS)
+        return (tc_number){(tc_real)x, x};
+    x = tc_below(r, 2) ? 0 : largest ? -llabs(x) : llabs(x);
+    return (tc_number){x == 0 && tc_below(r, 2) ? -0.0L : (tc_real)x, x};
 }
 
 /* What other data would give the same result for all lines. */
@@ -97,10 +114,9 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
             o->values[i].i = (tc_below(r, (uint64_t)n) == 0) == largest;
         else if (prod)
             o->values[i] = factor(o->dtype, call->data, n, r);
-        else if (tc_is_float(o->dtype) || meet) { /* a few equals, anywhere */
-            int64_t span = n > 600 ? n / 6 : 99, x = tc_integer(r, -span, span);
-            o->values[i] = (tc_number){(tc_real)x, x};
-        } else
+        else if (tc_is_float(o->dtype) || meet)
+            o->values[i] = equal(call, n, largest, r);
+        else
             o->values[i] = contender(o->dtype, n, largest, r);
     }
     return true;
@@ -186,6 +202,18 @@ static void emit_nans(const tc_sampler *m, const struct sized *s) {
     }
 }
 
+/* Of places of extremes, in rows and in columns. */
+static void list_zeros(const tc_sampler *m) {
+    static const struct sized ways[] = {{2, {33, 65}, 1, {1}}, {2, {65, 33}, 1, {0}}};
+    bool tells =
+        m->record->args[1].kind == TC_ARG_INT && !m->record->adds && tc_is_float(m->types[0]);
+    for (int k = 0; tells && k < TC_LENGTH(ways); k++) {
+        tc_line l = call_line(m, &ways[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "data=exact seed=%d", OF_ZEROS);
+        tc_emit(m, l);
+    }
+}
+
 /* Every place of every rank reduced, between dimensions of one element: who leaves these out must
  * count the others as before. */
 static void list_ones(const tc_sampler *m) {
@@ -218,6 +246,32 @@ static void list_most(const tc_sampler *m) {
     tc_emit_once(m, call_line(m, &every, TC_LAYOUT_REVERSED, TC_LAYOUT_DENSE));
     if (m->record->fill != TC_FILL_PRODUCT)
         tc_emit_once(m, call_line(m, &beyond, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+}
+
+/* Long ranges of two dimensions that do not touch, of which a part begins within the inner one, along the
+ * last dimension and before it; long lines whose elements lie apart, which are gathered piece by piece; and
+ * columns so long that adding row after row shows. */
+static void list_parts(const tc_sampler *m) {
+    static const struct sized rows = {3, {60, 2, 301}, 2, {0, 2}},
+                              columns = {4, {60, 2, 21, 17}, 2, {0, 2}},
+                              line = {2, {3, 10007}, 1, {1}}, down = {2, {9001, 17}, 1, {0}},
+                              longest = {1, {2300003}, 1, {0}};
+    if (m->record->args[1].kind == TC_ARG_INTS && tc_has_large(m)) {
+        tc_emit(m, call_line(m, &rows, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+        tc_emit(m, call_line(m, &columns, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    }
+    if (tc_has_large(m))
+        tc_emit(m, call_line(m, &line, TC_LAYOUT_STEPPED, TC_LAYOUT_DENSE));
+    if (!m->record->adds || !tc_has_large(m))
+        return;
+    tc_line l = call_line(m, &down, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&l, "data=biased");
+    tc_emit(m, l);
+    /* More parts than somebody has counted on, whose sum is exact. */
+    tc_line all = call_line(m, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&all, "data=exact");
+    if (!corrects(m->record))
+        tc_emit(m, all);
 }
 
 /* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
@@ -283,7 +337,7 @@ static void list_corrections(const tc_sampler *m) {
         struct sized size;
         const char *correction;
     } odd[] = {
-        {{2, {6, 9}, 1, {1}}, "2.5"},  {{2, {5, 9}, 1, {1}}, "8.5"}, {{2, {5, 9}, 1, {1}}, "9"},
+        {{2, {6, 9}, 1, {1}}, "2.3"},  {{2, {5, 9}, 1, {1}}, "8.5"}, {{2, {5, 9}, 1, {1}}, "9"},
         {{2, {5, 9}, 1, {1}}, "11.5"}, {{2, {5, 1}, 1, {1}}, "1"},   {{2, {5, 1}, 1, {1}}, "0"},
         {{2, {1, 5}, 1, {0}}, "2"},
     };
@@ -332,6 +386,8 @@ static void list(const tc_sampler *m) {
         tc_emit(m, biased);
     }
     list_large(m);
+    list_parts(m);
+    list_zeros(m);
     list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */
     static const struct sized longest = {1, {300000}, 1, {0}}, endless = {1, {10000019}, 1, {0}};

@@ -12,7 +12,8 @@ static void far_from_zero(tc_operand *o, tc_random *r) {
 }
 
 /* Lines of which the first part is left out, as attention masks it: longer than what a kernel takes at
- * once, all of some lines but the last element; and lines of the lowest number alone. */
+ * once, all of some lines but the last element; lines of the lowest number alone, and of nothing; and of
+ * these two some with an infinity. */
 static void masked(tc_operand *o, int64_t dim, tc_random *r) {
     int64_t n = o->shape.sizes[dim], after = 1;
     for (int32_t d = (int32_t)dim + 1; d < o->shape.rank; d++)
@@ -20,8 +21,12 @@ static void masked(tc_operand *o, int64_t dim, tc_random *r) {
     for (int64_t i = 0; i < o->shape.numel; i++) {
         int64_t line = i / (n * after) * after + i % after, end = line % 2 ? n - 1 : 2 * n / 3;
         tc_real lowest = o->dtype == TN_F64 ? -1e308L : o->dtype == TN_F16 ? -65504 : -3e38L;
-        bool hidden = i / after % n < end;
-        o->values[i].f = line % 3 == 2 ? lowest : hidden ? -INFINITY : tc_uniform(r, -4, 4);
+        bool hidden = i / after % n<end, infinite = line % 8> 5 && i / after % n == end;
+        tc_real x = hidden ? -INFINITY : tc_uniform(r, -4, 4);
+        o->values[i].f = infinite        ? INFINITY
+                         : line % 5 == 4 ? -INFINITY
+                         : line % 3 == 2 ? lowest
+                                         : x;
     }
 }
 
