@@ -334,11 +334,12 @@ static const char *extreme(const tc_forms *f, const tc_arg *arg, tn_dtype dtype,
     static const char *const floats[] = {"nan", "inf", "-inf", "-0.0"};
     if (tc_is_float(dtype))
         return f->record->pointwise && k < TC_LENGTH(floats) ? floats[k] : NULL;
-    if (dtype == TN_BOOL || k > 1)
+    if (dtype == TN_BOOL || k > 3)
         return NULL;
     int64_t low = arg->optional ? INT64_MIN : tc_int_min(dtype),
             high = arg->optional ? INT64_MAX : tc_int_max(dtype);
-    snprintf(text, 32, "%" PRId64, k ? high : low);
+    const int64_t ends[] = {low, high, low + 1, high - 1};
+    snprintf(text, 32, "%" PRId64, ends[k]);
     return text;
 }
 
