@@ -452,8 +452,17 @@ static bool stays_whole(const tc_invocation *call) {
     return true;
 }
 
+/* Behind its elements, as far as others lie there, they come again. */
+static void repeat(tc_operand *o) {
+    const tc_shape *s = &o->shape;
+    for (int64_t i = s->numel; s->offset + i < s->extent; i++)
+        tc_store(o->dtype, o->image, s->offset + i, o->values[i % s->numel]);
+}
+
 /* What is one view is one operand; what lies within another has the numbers that are there. */
 static void share_operands(tc_invocation *call) {
+    if (call->inner)
+        repeat(&call->args[call->within].tensor);
     for (uint32_t a = 0; a < call->record->n_args; a++) {
         tc_operand *o = &call->args[a].tensor;
         *o = call->args[tc_owner(call, a)].tensor;

@@ -138,18 +138,23 @@ static bool share(tc_invocation *call, char why[TC_MESSAGE]) {
     return call->sharing ? true : WRONG("shared: no other argument has its dtype and sizes");
 }
 
-/* All places of `of` are its elements', so that whoever lies there finds numbers. */
+/* All places of `of` are its elements', and what it gets behind them (fill.c) is as good: whoever lies there finds
+ * numbers. */
 static bool lie_within(tc_invocation *call, char why[TC_MESSAGE]) {
     if (call->within < 0)
         return true;
-    const tc_operand *of = &call->args[call->within].tensor;
+    tc_operand *of = &call->args[call->within].tensor;
+    int64_t extent = of->shape.extent;
     if (call->in_place >= 0 || call->shared >= 0 || call->scalar >= 0 || !tc_is_dense(&of->shape))
         return WRONG("within: a dense argument, of a call that has no other form");
     for (uint32_t a = 0; a < call->record->n_args && may_share(call, (uint32_t)call->within); a++) {
         const tc_operand *o = &call->args[a].tensor;
         if (a != (uint32_t)call->within && may_share(call, a) && o->dtype == of->dtype &&
-            o->shape.offset >= of->shape.offset && o->shape.extent <= of->shape.extent)
+            o->shape.offset >= of->shape.offset && o->shape.offset < extent) {
             call->inner |= 1u << a;
+            if (o->shape.extent > of->shape.extent)
+                of->shape.extent = o->shape.extent;
+        }
     }
     return call->inner ? true : WRONG("within: no other argument has its dtype and lies there");
 }

@@ -9,7 +9,7 @@
  * output is that argument's view. `shared=self`: all arguments of its dtype and sizes are its view.
  * `scalar=other`: that argument, of one value, arrives as a cell.
  * `within=self`: all other arguments of its dtype lie among its elements, each in its own way: its transpose, a row of
- * it for all rows.
+ * it for all rows, the same a few elements later.
  * `memory=one`: all tensors lie side by side in one allocation, as slices of one buffer do. `fenced`: each ends
  * where its memory does, and `fenced-before`: it begins there; where the device takes its memory from the host,
  * behind and before that is a page that cannot be touched. `apart`: neither, bytes that are looked at afterwards lie

@@ -215,11 +215,13 @@ static void list_spread(const tc_sampler *m, const char *attrs) {
 /* Tiles of a transposition, of any size up to 64, cut at both edges, one of them by a single element; within more
  * dimensions, before and between those that change places. */
 static void list_turned(const tc_sampler *m, const char *attrs) {
-    static const int64_t sizes[] = {3, 127, 2, 66}, turned[] = {127 * 66, 1, 3 * 127 * 66, 127};
-    for (int k = 0; k < 2; k++) { /* the longer side inside, and outside */
-        const int64_t swapped[] = {3, 66, 2, 127}, steps[] = {127 * 66, 1, 3 * 127 * 66, 66};
+    enum { LONG = 127, SHORT = 66, RANK = 5 };
+    for (int k = 0; k < 2; k++) { /* the longer side outside, and inside */
+        const int64_t outer = k ? SHORT : LONG, inner = k ? LONG : SHORT, matrix = outer * inner;
+        const int64_t sizes[RANK] = {2, 2, outer, 3, inner};
+        const int64_t strides[RANK] = {3 * matrix, 6 * matrix, 1, matrix, outer};
         tc_line l = tc_line_start(m);
-        tc_line_strided(&l, m->record->args[0].name, 4, k ? swapped : sizes, k ? steps : turned);
+        tc_line_strided(&l, m->record->args[0].name, RANK, sizes, strides);
         if (*attrs)
             tc_line_add(&l, "%s", attrs);
         tc_line_add(&l, "seed=1"); /* once is enough */
@@ -240,20 +242,30 @@ static void list_rows(const tc_sampler *m, const char *attrs) {
     }
 }
 
-/* One tensor with its own transpose, with one of its rows and with one of its columns: they begin at one address, or
- * one lies in the midst of the other, and are not the same. */
+/* One tensor with its own transpose, with one of its rows, one of its columns and itself a few elements later: they
+ * begin at one address, or one in the midst of the other, and are not the same. */
 static void list_within(const tc_sampler *m, const char *attrs) {
     enum { SIDE = 19 };
-    static const int64_t sizes[] = {SIDE, SIDE}, strides[][2] = {{1, SIDE}, {0, 1}, {SIDE, 0}};
+    static const tc_shape ways[] = {{.strides = {1, SIDE}},
+                                    {.strides = {0, 1}},
+                                    {.strides = {0, 1}, .offset = 3 * SIDE},
+                                    {.strides = {SIDE, 0}},
+                                    {.strides = {SIDE, 1}, .offset = 7}};
+    char text[512];
     uint32_t first = 0;
     while (tc_dtype_of(m->record->arg_types[first], m->types) != m->types[0])
         first++;
-    for (int k = 0; k < TC_LENGTH(strides); k++) {
+    for (int k = 0; k < TC_LENGTH(ways); k++) {
         tc_line l = tc_line_start(m);
         for (uint32_t a = 0; a < m->record->n_args; a++)
-            if (m->record->args[a].kind == TC_ARG_TENSOR)
-                tc_line_strided(&l, m->record->args[a].name, 2, sizes,
-                                a > first ? strides[k] : NULL);
+            if (m->record->args[a].kind == TC_ARG_TENSOR) {
+                tc_shape s = tc_dense(2, TC_SIZES(SIDE, SIDE));
+                s.placed = a > first;
+                memcpy(s.strides, a > first ? ways[k].strides : s.strides, sizeof s.strides);
+                s.offset = a > first ? ways[k].offset : 0;
+                tc_line_add(&l, "%s=%s", m->record->args[a].name,
+                            tc_write_shape(&s, text, sizeof text));
+            }
         tc_line_add(&l, "%s within=%s", attrs, m->record->args[first].name);
         tc_emit(m, l);
     }
