@@ -130,7 +130,8 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], NULL, TC_LAYOUT_DENSE, "1"));
 }
 
-/* An index of one element along every set of other dimensions, in which self, and src, have more: it is not repeated. */
+/* An index of one element along every set of other dimensions, in which self, and src, have more: it is not
+ * repeated. */
 static void list_narrow(const tc_sampler *m) {
     for (int dim = 0; dim < 3; dim++)
         for (int narrow = 1; narrow < 8; narrow++) {
