@@ -217,7 +217,7 @@ static void list_spread(const tc_sampler *m, const char *attrs) {
 static void list_turned(const tc_sampler *m, const char *attrs) {
     enum { LONG = 127, SHORT = 66, RANK = 5 };
     for (int k = 0; k < 2; k++) { /* the longer side outside, and inside */
-        const int64_t outer = k ? SHORT : LONG, inner = k ? LONG : SHORT, matrix = outer * inner;
+        int64_t outer = k ? SHORT : LONG, inner = k ? LONG : SHORT, matrix = outer * inner;
         const int64_t sizes[RANK] = {2, 2, outer, 3, inner};
         const int64_t strides[RANK] = {3 * matrix, 6 * matrix, 1, matrix, outer};
         tc_line l = tc_line_start(m);
