@@ -513,7 +513,7 @@ typedef struct tn_call {
  * contiguous, materialises broadcasts, computes into a temporary, fills a scalar into a tensor,
  * splits large calls. A kernel without flags therefore sees contiguous tensors (row-major, no zero
  * strides) of an extent below 2^31; no output shares memory with another tensor, while inputs may be
- * the same tensor. f32 products and their sums are computed in f32 at least.
+ * the same tensor, or share memory in any way. f32 products and their sums are computed in f32 at least.
  *
  * Bit 64 is never given again: it was a promise about capture that said too little. */
 /* any non-negative strides, inputs and outputs */

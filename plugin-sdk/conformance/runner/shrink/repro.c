@@ -29,15 +29,17 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
         return false;
     const char *how = tc_case_get(&c, "how");
     const char *memory = tc_case_get(&c, "memory");
-    bool apart = !memory || strcmp(memory, "apart") == 0; /* the file has plain allocations */
+    /* The file has plain allocations, one for each tensor. */
+    bool apart = (!memory || strcmp(memory, "apart") == 0) && !tc_case_get(&c, "within");
     if ((strcmp(c.class, "kernel") == 0 && apart) || strcmp(c.class, "refuse") == 0 ||
         (strcmp(c.class, "same") == 0 && how &&
          (strcmp(how, "dense") == 0 || strcmp(how, "again") == 0)))
         return true;
-    snprintf(why, TC_MESSAGE,
-             "a C file is written for kernel/ without memory=one and fences, refuse/ and same/ "
-             "how=dense and "
-             "how=again; for this case the line is the reproduction");
+    snprintf(
+        why, TC_MESSAGE,
+        "a C file is written for kernel/ without memory=one, fences and within, refuse/ and same/ "
+        "how=dense and "
+        "how=again; for this case the line is the reproduction");
     return false;
 }
 
@@ -52,8 +54,8 @@ static void make_dense(tc_invocation *call) {
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         call->outs[k].tensor.shape =
             tc_dense(call->outs[k].tensor.shape.rank, call->outs[k].tensor.shape.sizes);
-    call->in_place = call->shared = call->scalar = -1;
-    call->sharing = 0;
+    call->in_place = call->shared = call->scalar = call->within = -1;
+    call->sharing = call->inner = 0;
 }
 
 static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {

@@ -105,6 +105,16 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     return true;
 }
 
+/* The view of an argument that lies in the memory of another. */
+static tn_tensor_view inner_view(const tc_placed *p, const tc_operand *o) {
+    const tc_invocation *call = p->call;
+    const tc_operand *outer = &call->args[call->within].tensor;
+    const tn_tensor_view *placed = &p->arg_views[call->within];
+    tn_tensor_view view = tc_operand_view(o, placed->memory);
+    view.offset += placed->offset - (uint64_t)outer->shape.offset * tc_dtype_bytes(outer->dtype);
+    return view;
+}
+
 static bool place_args(tc_placed *p, tc_verdict *verdict) {
     tc_invocation *call = p->call;
     for (uint32_t a = 0; a < call->record->n_args; a++) {
@@ -112,13 +122,15 @@ static bool place_args(tc_placed *p, tc_verdict *verdict) {
         const tc_value *v = &call->args[a];
         if (v->none || arg->kind != TC_ARG_TENSOR || call->scalar == (int32_t)a)
             p->cells[a] = tc_value_cell(call, a);
-        else if (tc_owner(call, a) != a || place_tensor(p, &v->tensor, &p->arg_views[a], verdict))
+        else if (tc_owner(call, a) != a || tc_lies_within(call, a) ||
+                 place_tensor(p, &v->tensor, &p->arg_views[a], verdict))
             p->cells[a] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &p->arg_views[a]};
         else
             return false;
     }
     for (uint32_t a = 0; a < call->record->n_args; a++)
-        p->arg_views[a] = p->arg_views[tc_owner(call, a)];
+        p->arg_views[a] = tc_lies_within(call, a) ? inner_view(p, &call->args[a].tensor)
+                                                  : p->arg_views[tc_owner(call, a)];
     return true;
 }
 

@@ -445,10 +445,27 @@ static bool stays_whole(const tc_invocation *call) {
     return true;
 }
 
-/* What is one view is one operand. */
+/* Behind its elements, as far as others lie there, they come again. */
+static void repeat(tc_operand *o) {
+    const tc_shape *s = &o->shape;
+    for (int64_t i = s->numel; s->offset + i < s->extent; i++)
+        tc_store(o->dtype, o->image, s->offset + i, o->values[i % s->numel]);
+}
+
+/* What is one view is one operand; what lies within another has the numbers that are there. */
 static void share_operands(tc_invocation *call) {
-    for (uint32_t a = 0; a < call->record->n_args; a++)
-        call->args[a].tensor = call->args[tc_owner(call, a)].tensor;
+    if (call->inner)
+        repeat(&call->args[call->within].tensor);
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        tc_operand *o = &call->args[a].tensor;
+        *o = call->args[tc_owner(call, a)].tensor;
+        if (!tc_lies_within(call, a))
+            continue;
+        o->image = call->args[call->within].tensor.image;
+        o->bytes = call->args[call->within].tensor.bytes;
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            tc_put(&o->values[i], tc_load(o->dtype, o->image, tc_place(&o->shape, i)));
+    }
 }
 
 static bool create_operands(tc_invocation *call, uint64_t surroundings) {
@@ -486,9 +503,11 @@ static void forget_outputs(tc_invocation *call) {
 static void fill_args(tc_invocation *call, uint64_t filling) {
     for (uint32_t a = 0; a < call->record->n_args; a++) {
         tc_random r = {call->seed + 0x10000 * filling + 0x100 * (a + 1)};
-        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
+        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+            !tc_lies_within(call, a))
             fill_arg(call, a, &r);
     }
+    share_operands(call);
 }
 
 /* What `only` leaves of a filling. */
@@ -499,7 +518,8 @@ static void keep_only(tc_invocation *call) {
         const tc_arg *arg = &call->record->args[a];
         tc_operand *o = &call->args[a].tensor;
         tc_random r = {call->seed};
-        if (arg->kind != TC_ARG_TENSOR || call->args[a].none || call->scalar == (int32_t)a)
+        if (arg->kind != TC_ARG_TENSOR || call->args[a].none || call->scalar == (int32_t)a ||
+            tc_lies_within(call, a))
             continue;
         tc_number *filled = o->values;
         o->values = tc_arena_array(call->arena, (uint64_t)o->shape.numel, sizeof *o->values);

@@ -335,11 +335,12 @@ static const char *extreme(const tc_forms *f, const tc_arg *arg, tn_dtype dtype,
     int n = TC_LENGTH(floats) - (dtype == TN_F64 ? 0 : 2); /* f32 has not all their digits */
     if (tc_is_float(dtype))
         return f->record->pointwise && k < n ? floats[k] : NULL;
-    if (dtype == TN_BOOL || k > 1)
+    if (dtype == TN_BOOL || k > 3)
         return NULL;
     int64_t low = arg->optional ? INT64_MIN : tc_int_min(dtype),
             high = arg->optional ? INT64_MAX : tc_int_max(dtype);
-    snprintf(text, 32, "%" PRId64, k ? high : low);
+    const int64_t ends[] = {low, high, low + 1, high - 1};
+    snprintf(text, 32, "%" PRId64, ends[k]);
     return text;
 }
 

@@ -140,6 +140,27 @@ static bool share(tc_invocation *call, char why[TC_MESSAGE]) {
     return call->sharing ? true : WRONG("shared: no other argument has its dtype and sizes");
 }
 
+/* All places of `of` are its elements', and what it gets behind them (fill.c) is as good: whoever lies there finds
+ * numbers. */
+static bool lie_within(tc_invocation *call, char why[TC_MESSAGE]) {
+    if (call->within < 0)
+        return true;
+    tc_operand *of = &call->args[call->within].tensor;
+    int64_t extent = of->shape.extent;
+    if (call->in_place >= 0 || call->shared >= 0 || call->scalar >= 0 || !tc_is_dense(&of->shape))
+        return WRONG("within: a dense argument, of a call that has no other form");
+    for (uint32_t a = 0; a < call->record->n_args && may_share(call, (uint32_t)call->within); a++) {
+        const tc_operand *o = &call->args[a].tensor;
+        if (a != (uint32_t)call->within && may_share(call, a) && o->dtype == of->dtype &&
+            o->shape.offset >= of->shape.offset && o->shape.offset < extent) {
+            call->inner |= 1u << a;
+            if (o->shape.extent > of->shape.extent)
+                of->shape.extent = o->shape.extent;
+        }
+    }
+    return call->inner ? true : WRONG("within: no other argument has its dtype and lies there");
+}
+
 static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     const char *text = tc_case_get(c, "only");
     call->only = -1;
@@ -194,9 +215,9 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed", "how",
-                                         "bad",  "at",       "salt",   "out",    "out0", "out1",
-                                         "out2", "only",     "drawn",  "memory"};
+    static const char *const common[] = {"data", "in-place", "shared", "scalar", "seed",  "how",
+                                         "bad",  "at",       "salt",   "out",    "out0",  "out1",
+                                         "out2", "only",     "drawn",  "memory", "within"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -222,8 +243,9 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
         !read_types(c, call, why) || !read_args(c, call, why) ||
         !read_arg_name(c, "in-place", call, &call->in_place, why) ||
         !read_arg_name(c, "shared", call, &call->shared, why) ||
-        !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
-        !read_memory(c, call, why) || !share(call, why) ||
+        !read_arg_name(c, "scalar", call, &call->scalar, why) ||
+        !read_arg_name(c, "within", call, &call->within, why) || !read_only(c, call, why) ||
+        !read_memory(c, call, why) || !share(call, why) || !lie_within(call, why) ||
         !call->record->family->shapes(call, why) || !read_outs(c, call, why))
         return false;
     if (call->in_place >= 0) {
@@ -277,6 +299,6 @@ tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
 }
 
 bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
-    return tc_case_get(c, "drawn") || call->memory == TC_MEMORY_ONE ||
+    return tc_case_get(c, "drawn") || call->memory == TC_MEMORY_ONE || call->within >= 0 ||
            (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
 }

@@ -1,13 +1,15 @@
 /* One call of a kernel operator, as a case's line describes it.
  *
  *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [shared=ARG] [scalar=ARG]
- *               [memory=KIND] [data=KIND] [only=I]
+ *               [within=ARG] [memory=KIND] [data=KIND] [only=I]
  *
  * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
  * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
  * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
  * output is that argument's view. `shared=self`: all arguments of its dtype and sizes are its view.
  * `scalar=other`: that argument, of one value, arrives as a cell.
+ * `within=self`: all other arguments of its dtype lie among its elements, each in its own way: its transpose, a row of
+ * it for all rows, the same a few elements later.
  * `memory=one`: all tensors lie side by side in one allocation, as slices of one buffer do. `fenced`: each ends
  * where its memory does, and `fenced-before`: it begins there; where the device takes its memory from the host,
  * behind and before that is a page that cannot be touched. `apart`: neither, bytes that are looked at afterwards lie
@@ -90,6 +92,8 @@ typedef struct tc_invocation {
     bool whole; /* all inputs are whole numbers so small that arithmetic is exact */
     int32_t in_place, shared, scalar; /* the argument, or -1 */
     uint32_t sharing;                 /* bit A: argument A's view is that of `shared` */
+    int32_t within;                   /* the argument whose memory others lie in, or -1 */
+    uint32_t inner;                   /* bit A: argument A lies in the memory of `within` */
     tc_memory memory;
     int64_t only; /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
@@ -101,6 +105,10 @@ typedef struct tc_invocation {
 /* The argument whose tensor is `a`'s, mostly itself. */
 static inline uint32_t tc_owner(const tc_invocation *call, uint32_t a) {
     return call->sharing >> a & 1 ? (uint32_t)call->shared : a;
+}
+
+static inline bool tc_lies_within(const tc_invocation *call, uint32_t a) {
+    return call->inner >> a & 1;
 }
 
 /* Does the line give a seed of its own, or was it drawn (draw.h)? It is for its class alone: others

@@ -107,8 +107,8 @@ static void as_dense(tc_comparison *m) {
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
         dense.outs[k].tensor.shape =
             tc_dense(dense.outs[k].tensor.shape.rank, dense.outs[k].tensor.shape.sizes);
-    dense.in_place = dense.shared = dense.scalar = -1;
-    dense.sharing = 0;
+    dense.in_place = dense.shared = dense.scalar = dense.within = -1;
+    dense.sharing = dense.inner = 0;
     if (!tc_claimed_kernel(m->subject, &dense, m->out) || !fill(m, &m->call, m->call.seed) ||
         !fill(m, &dense, m->call.seed + 1))
         return;

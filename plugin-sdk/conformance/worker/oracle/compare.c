@@ -224,7 +224,7 @@ static bool may_be_constant(const tc_invocation *call) {
 void tc_check_conclusive(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
     enum { FEW = 6 }; /* elements that may by chance, or by right, all be zero or equal */
     bool constant = may_be_constant(call);
-    if (call->record->constant || call->sharing) /* x - x is 0 */
+    if (call->record->constant || call->sharing || call->inner) /* x - x is 0 */
         return;
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         if (call->outs[k].tensor.shape.numel < FEW)

@@ -59,6 +59,12 @@ static void list_fill(const tc_sampler *m) {
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
     if (tc_has_large(m))
         emit(m, "value=1", 1, TC_SIZES(TC_BEYOND), TC_LAYOUT_DENSE);
+    /* Rows that are longer than a block, and lie apart; and so many that threads begin within one. */
+    for (int layout = TC_LAYOUT_PADDED; m->set != TC_SMOKE && layout < TC_N_OUT_LAYOUTS; layout++) {
+        emit(m, "value=1", 2, TC_SIZES(3, 1201), (tc_layout)layout);
+        if (tc_has_large(m))
+            emit(m, "value=1", 2, TC_SIZES(257, 515), (tc_layout)layout);
+    }
 }
 
 static void list_arange(const tc_sampler *m) {
@@ -73,6 +79,12 @@ static void list_arange(const tc_sampler *m) {
     for (int k = 0; k < n; k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++)
             emit(m, floating ? floats[k] : ints[k], 1, TC_SIZES(101), (tc_layout)layout);
+    if (m->set !=
+        TC_SMOKE) /* more than a block, and so much that threads share it, of elements that lie apart */
+        emit(m, floating ? floats[1] : ints[1], 1, TC_SIZES(tc_has_large(m) ? 70001 : 1201),
+             TC_LAYOUT_STEPPED);
+    if (floating) /* what is near 0 has the digits that the start had, all of them */
+        emit(m, "start=-1000.1 step=10.003", 1, TC_SIZES(101), TC_LAYOUT_DENSE);
     if (floating) /* some are in the middle between two halves, but for what f32 rounds away */
         emit(m, "start=0 step=0.69999999", 1, TC_SIZES(5003), TC_LAYOUT_DENSE);
     if (tc_dtype_bytes(m->types[0]) > 1) /* more than the others count */

@@ -130,7 +130,8 @@ static void list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &timed[k], NULL, TC_LAYOUT_DENSE, "1"));
 }
 
-/* An index of one element along every set of other dimensions, in which self, and src, have more: it is not repeated. */
+/* An index of one element along every set of other dimensions, in which self, and src, have more: it is not
+ * repeated. */
 static void list_narrow(const tc_sampler *m) {
     for (int dim = 0; dim < 3; dim++)
         for (int narrow = 1; narrow < 8; narrow++) {
@@ -155,6 +156,9 @@ static void list(const tc_sampler *m) {
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, {0}, {0}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, "1"));
+    if (tc_has_large(m)) /* one index for a whole row, as of an embedding */
+        tc_emit(m, call_line(m, &large[0], "index",
+                             m->record->slices ? TC_LAYOUT_STEPPED : TC_LAYOUT_ZERO_LAST, "1"));
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
     if (m->set != TC_SMOKE && !m->record->slices)
@@ -197,8 +201,8 @@ static void list(const tc_sampler *m) {
             list_layouts(m, &sized[k]);
         if (tc_record_arg(m->record, "alpha") >= 0) {
             bool digits = m->types[0] == TN_I64; /* more than f64 has */
-            tc_emit(m, call_line(m, &sized[k], NULL, TC_LAYOUT_DENSE,
-                                 digits && k % 2 ? "9007199254740993" : "-2"));
+            const char *odd = digits ? "9007199254740993" : tc_is_float(m->types[0]) ? "0.3" : "-2";
+            tc_emit(m, call_line(m, &sized[k], NULL, TC_LAYOUT_DENSE, k % 2 ? odd : "-2"));
         }
     }
 }

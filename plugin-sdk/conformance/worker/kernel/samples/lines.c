@@ -80,6 +80,9 @@ static void list_large(const tc_sampler *m) {
         {2, {5003, 3}, 0},    {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0},
         {3, {3, 50, 300}, 1}, {2, {2, 50257}, 1}, {2, {33003, 2}, 0},    {2, {2, 131075}, 1},
     };
+    /* Nothing is left over, nothing is filled up. */
+    static const struct sized whole[] = {
+        {2, {3, 128}, 1}, {2, {256, 3}, 0}, {2, {2, 512}, 1}, {2, {2, 1024}, 1}};
     static const struct sized split = {2, {303, 133}, 1}, lines = {2, {3, 5003}, 1},
                               down = {2, {31, 43}, 0};
     struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
@@ -93,6 +96,11 @@ static void list_large(const tc_sampler *m) {
         tc_emit(m, l);
     }
     tc_emit(m, call_line(m, &split, -1, TC_LAYOUT_DENSE, true));
+    for (int k = 0; k < TC_LENGTH(whole); k++) {
+        tc_line l = call_line(m, &whole[k], -1, TC_LAYOUT_DENSE, k % 2);
+        tc_line_add(&l, "seed=1"); /* once is enough */
+        tc_emit(m, l);
+    }
     if (orders(m->record) && tc_dtype_bytes(m->types[0]) == 2) /* places have more digits */
         tc_emit(m, call_line(m, &(struct sized){1, {70001}, 0}, -1, TC_LAYOUT_DENSE, false));
     for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {

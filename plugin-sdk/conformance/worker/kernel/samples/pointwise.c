@@ -216,6 +216,57 @@ static void list_spread(const tc_sampler *m, const char *attrs) {
         }
 }
 
+/* Tiles of a transposition, of any size up to 64, cut at both edges, one of them by a single element; within more
+ * dimensions, before and between those that change places. */
+static void list_turned(const tc_sampler *m, const char *attrs) {
+    enum { LONG = 127, SHORT = 66, RANK = 5 };
+    for (int k = 0; k < 2; k++) { /* the longer side outside, and inside */
+        int64_t outer = k ? SHORT : LONG, inner = k ? LONG : SHORT, matrix = outer * inner;
+        const int64_t sizes[RANK] = {2, 2, outer, 3, inner};
+        const int64_t strides[RANK] = {3 * matrix, 6 * matrix, 1, matrix, outer};
+        tc_line l = tc_line_start(m);
+        tc_line_strided(&l, m->record->args[0].name, RANK, sizes, strides);
+        if (*attrs)
+            tc_line_add(&l, "%s", attrs);
+        tc_line_add(&l, "seed=1"); /* once is enough */
+        tc_emit(m, l);
+    }
+}
+
+/* Rows that are longer than a block, of which one tensor has a single one, or a single element each. */
+static void list_rows(const tc_sampler *m, const char *attrs) {
+    int k = 0;
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        if (m->record->args[a].kind != TC_ARG_TENSOR)
+            continue;
+        tc_layout way = k++ % 2 ? TC_LAYOUT_ZERO_FIRST : TC_LAYOUT_ZERO_LAST;
+        tc_line l = call_line(m, attrs, 2, TC_SIZES(3, 1201), (int32_t)a, way);
+        tc_line_add(&l, "seed=1"); /* once is enough */
+        tc_emit(m, l);
+    }
+}
+
+/* One tensor with its own transpose, with one of its rows, one of its columns and itself a few elements later: they
+ * begin at one address, or one in the midst of the other, and are not the same. */
+static void list_within(const tc_sampler *m, const char *attrs) {
+    static const char *const ways[][2] = {{"[19,19]", "[19,19]/[1,19]"},
+                                          {"[19,19]", "[19,19]/[0,1]"},
+                                          {"[19,19]", "[19,19]/[0,1]+57"},
+                                          {"[19,19]", "[19,19]/[19,0]"},
+                                          {"[331]", "[331]/[1]+7"}};
+    uint32_t first = 0;
+    while (tc_dtype_of(m->record->arg_types[first], m->types) != m->types[0])
+        first++;
+    for (int k = 0; k < TC_LENGTH(ways); k++) {
+        tc_line l = tc_line_start(m);
+        for (uint32_t a = 0; a < m->record->n_args; a++)
+            if (m->record->args[a].kind == TC_ARG_TENSOR)
+                tc_line_add(&l, "%s=%s", m->record->args[a].name, ways[k][a > first]);
+        tc_line_add(&l, "%s within=%s", attrs, m->record->args[first].name);
+        tc_emit(m, l);
+    }
+}
+
 /* Each special value as a cell, against all of them: NaN, infinities, the divisor -1 and the exponent
  * 0.5 are looked for once in a call, if at all. Against many a one nothing can be told. */
 static void list_cells(const tc_sampler *m, const char *attrs, const char *name) {
@@ -355,6 +406,10 @@ static void list(const tc_sampler *m) {
     }
     list_layouts(m, attrs, 2, TC_SIZES(7, 9));
     list_spread(m, attrs);
+    if (m->record->n_types == 2 && m->types[0] == m->types[1])
+        list_turned(m, attrs);
+    if (n_tensors(m->record) > 1)
+        list_rows(m, attrs), list_within(m, attrs);
     list_special(m, attrs);
     tc_emit(m, call_line(m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED));
     /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
