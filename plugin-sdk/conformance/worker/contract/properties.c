@@ -206,24 +206,44 @@ static void asked_elsewhere(tc_contract *k) {
                   k->subject->index);
 }
 
-/* The name of one device is still there when another was asked for its own. */
+/* A text that was answered, and a copy of it. */
+typedef struct text {
+    const char *answer; /* NULL: none */
+    char kept[256];
+} text;
+
+static void keep_texts(const tc_subject *s, uint32_t index, text texts[N_PROPERTIES]) {
+    for (int32_t p = 0; p < N_PROPERTIES; p++) {
+        tn_cell cell;
+        texts[p].answer = NULL;
+        if (properties[p].tag != TN_CELL_STRING || ask(s, index, p, &cell) != TN_OK ||
+            cell.tag != TN_CELL_STRING || !cell.v.string)
+            continue; /* property-values says so */
+        texts[p].answer = cell.v.string;
+        snprintf(texts[p].kept, sizeof texts[p].kept, "%s", cell.v.string);
+    }
+}
+
+/* The texts of each device are still there when everything was asked of every device, here and on another thread. */
 static void names(tc_contract *k) {
     const tc_subject *s = k->subject;
-    tn_cell first, next;
-    char kept[256];
-    if (s->n_devices < 2) {
-        TC_NOT_OFFERED(k, "the plugin has one device");
-        return;
+    asker a = {.s = s};
+    text texts[N_PROPERTIES];
+    for (uint32_t i = 0; i < s->n_devices && !tc_failed(k); i++) {
+        pthread_t thread;
+        keep_texts(s, i, texts);
+        for (uint32_t j = 0; j < s->n_devices; j++)
+            (void)tc_properties_sum(s, j);
+        if (pthread_create(&thread, NULL, ask_on_one_processor, &a) == 0)
+            pthread_join(thread, NULL);
+        for (int32_t p = 0; p < N_PROPERTIES; p++)
+            if (texts[p].answer &&
+                strncmp(texts[p].kept, texts[p].answer, sizeof texts[p].kept - 1) != 0)
+                TC_BROKEN(
+                    k, TNP_PROPERTY_STABLE,
+                    "%s of device %u became '%.100s' when every device was asked for all it has",
+                    properties[p].name, i, texts[p].answer);
     }
-    if (ask(s, 0, TN_PROP_NAME, &first) != TN_OK || first.tag != TN_CELL_STRING || !first.v.string)
-        return; /* property-values says so */
-    snprintf(kept, sizeof kept, "%s", first.v.string);
-    for (uint32_t i = 1; i < s->n_devices; i++)
-        ask(s, i, TN_PROP_NAME, &next);
-    if (strncmp(kept, first.v.string, sizeof kept - 1) != 0)
-        TC_BROKEN(k, TNP_PROPERTY_STABLE,
-                  "the name of device 0 became '%.100s' when another was asked for its name",
-                  first.v.string);
 }
 
 static void unknown(tc_contract *k) {

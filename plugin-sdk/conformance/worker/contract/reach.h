@@ -36,7 +36,8 @@ typedef struct tc_listed {
 } tc_listed;
 tc_listed *tc_reach_lists(tc_contract *k, tc_set set);
 
-/* The cases record-queues, record-arguments, record-lists, capture-arguments and capture-lists. */
+/* The cases record-newer, record-queues, record-arguments, record-lists, capture-arguments and capture-lists. */
+void tc_record_newer(tc_contract *k);
 void tc_record_lists(tc_contract *k);
 void tc_capture_lists(tc_contract *k);
 void tc_record_queues(tc_contract *k);

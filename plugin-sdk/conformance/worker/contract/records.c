@@ -292,6 +292,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-reached", "", TC_STANDARD, reached},
     {"record-supports", "", TC_SMOKE, supports},
     {"record-supports-threads", "", TC_STANDARD, supports_threads},
+    {"record-newer", "", TC_STANDARD, tc_record_newer},
     {"record-queues", "", TC_STANDARD, tc_record_queues},
     {"record-arguments", "", TC_STANDARD, tc_record_arguments},
     {"record-lists", "", TC_STANDARD, tc_record_lists},

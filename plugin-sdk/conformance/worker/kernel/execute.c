@@ -283,12 +283,21 @@ bool tc_read_outs(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     return true;
 }
 
+/* What a newer host has behind the members that there are. */
+enum { LATER = 24 };
+typedef struct newer_view {
+    tn_tensor_view view;
+    unsigned char later[LATER];
+} newer_view;
+
 /* A call and all that it points to. */
 typedef struct expendable {
     tn_call call;
+    unsigned char later[LATER];
     tn_cell cells[TC_MAX_ARGS];
     const tn_tensor_view *outs[TC_MAX_OUTS];
-    tn_tensor_view views[TC_MAX_ARGS + TC_MAX_OUTS];
+    newer_view views[TC_MAX_ARGS + TC_MAX_OUTS];
+    uint64_t more; /* bytes of each struct, LATER or 0 */
     int64_t lists[2 * (TC_MAX_ARGS + TC_MAX_OUTS)][TC_MAX_RANK];
     char strings[TC_MAX_ARGS][32];
 } expendable;
@@ -311,10 +320,13 @@ static const int64_t *copy_list(expendable *e, uint32_t at, const int64_t *value
 }
 
 static const tn_tensor_view *copy_view(expendable *e, uint32_t at, const tn_tensor_view *view) {
-    e->views[at] = *view;
-    e->views[at].sizes = copy_list(e, 2 * at, view->sizes, view->rank);
-    e->views[at].strides = copy_list(e, 2 * at + 1, view->strides, view->rank);
-    return &e->views[at];
+    tn_tensor_view *copy = &e->views[at].view;
+    *copy = *view;
+    copy->struct_size += e->more;
+    copy->sizes = copy_list(e, 2 * at, view->sizes, view->rank);
+    copy->strides = copy_list(e, 2 * at + 1, view->strides, view->rank);
+    memset(e->views[at].later, 0xa5, LATER);
+    return copy;
 }
 
 static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
@@ -330,7 +342,10 @@ static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
 /* Copies of all that the call hands over, and afterwards nothing of it: what a plugin keeps of a
  * call is gone when that returns. */
 static void lend(expendable *e, const tc_placed *p) {
+    e->more = p->newer ? LATER : 0;
     e->call = p->tn;
+    e->call.struct_size += e->more;
+    memset(e->later, 0xa5, LATER);
     e->call.args = e->cells;
     e->call.outs = e->outs;
     for (uint32_t a = 0; a < p->tn.n_args; a++)
@@ -361,23 +376,27 @@ static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
 
 tn_status tc_prepare_placed(tc_placed *p) {
     expendable e;
-    tn_plan plan = {.struct_size = sizeof plan};
+    struct {
+        tn_plan known;
+        unsigned char later[LATER];
+    } asked = {.known.struct_size = p->newer ? sizeof asked : sizeof asked.known};
+    const tn_plan *plan = &asked.known;
     p->tn.workspace = p->tn.workspace_offset = p->tn.workspace_bytes = p->tn.cookie = 0;
     if (!p->kernel->prepare)
         return TN_OK;
     lend(&e, p);
-    tn_status status = tc_watch_prepare(p->kernel, &e.call, &plan);
+    tn_status status = tc_watch_prepare(p->kernel, &e.call, &asked.known);
     take_back(&e);
     if (status != TN_OK)
         return status;
-    p->tn.cookie = plan.cookie;
-    if (plan.workspace_bytes == 0)
+    p->tn.cookie = plan->cookie;
+    if (plan->workspace_bytes == 0)
         return TN_OK;
-    if (!p->workspace || p->workspace_room < plan.workspace_bytes + 2 * p->subject->alignment)
-        status = new_workspace(p, plan.workspace_bytes);
+    if (!p->workspace || p->workspace_room < plan->workspace_bytes + 2 * p->subject->alignment)
+        status = new_workspace(p, plan->workspace_bytes);
     p->tn.workspace = p->workspace;
     p->tn.workspace_offset = p->subject->alignment;
-    p->tn.workspace_bytes = plan.workspace_bytes;
+    p->tn.workspace_bytes = plan->workspace_bytes;
     if (status != TN_OK)
         tc_abandon_placed(p);
     return status;
@@ -416,8 +435,11 @@ tn_status tc_call_placed(tc_placed *p) {
 static bool ask_support(tc_placed *p, tc_verdict *verdict) {
     if (!p->kernel->supports)
         return true;
-    tn_status answer = tc_watch_supports(p->kernel, &p->tn);
-    tn_status again = tc_watch_supports(p->kernel, &p->tn);
+    expendable e;
+    lend(&e, p);
+    tn_status answer = tc_watch_supports(p->kernel, &e.call);
+    tn_status again = tc_watch_supports(p->kernel, &e.call);
+    take_back(&e);
     if (answer == TN_OK && again == TN_OK)
         return true;
     if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
