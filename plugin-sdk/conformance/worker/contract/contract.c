@@ -225,7 +225,7 @@ static const tc_contract_row *const process_tables[] = {
     tc_two_options_rows, tc_host_memory_rows, tc_host_compatibility_rows,
     tc_environment_rows, tc_exhaustion_rows,  tc_lost_rows,
     tc_order_rows,       tc_pair_host_rows,   leaving_rows,
-    tc_release_rows,
+    tc_release_rows,     tc_total_rows,
 };
 
 static void run_process(const tc_case *c, const tc_options *options, tc_verdict *out) {

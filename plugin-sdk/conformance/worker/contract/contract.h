@@ -69,6 +69,6 @@ extern const tc_contract_row tc_property_rows[], tc_record_rows[], tc_memory_row
 extern const tc_contract_row tc_load_rows[], tc_table_rows[], tc_life_rows[], tc_open_rows[],
     tc_fork_rows[], tc_two_hosts_rows[], tc_two_options_rows[], tc_host_memory_rows[],
     tc_host_compatibility_rows[], tc_environment_rows[], tc_exhaustion_rows[], tc_lost_rows[],
-    tc_order_rows[], tc_pair_host_rows[], tc_release_rows[];
+    tc_order_rows[], tc_pair_host_rows[], tc_release_rows[], tc_total_rows[];
 
 #endif

@@ -86,6 +86,29 @@ void tc_host_yield(bool wanted) {
     atomic_store(&yields, wanted);
 }
 
+/* Of what is larger only the ends are written over, as far as this: gigabytes come and go in some cases. */
+static const uint64_t LARGE = 64 << 20, END = 1 << 20;
+
+static void overwrite(char *p, int value, uint64_t bytes) {
+    if (bytes <= LARGE) {
+        memset(p, value, bytes);
+        return;
+    }
+    memset(p, value, END);
+    memset(p + bytes - END, value, END);
+}
+
+/* Large pages, where there are such, for who writes to all of it. */
+static char *take(uint64_t room) {
+    static const uint64_t HUGE_PAGE = 2 << 20;
+    char *start = malloc(room);
+    if (start && room > LARGE) {
+        char *first = start + (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE);
+        madvise(first, room - (uint64_t)(first - start), MADV_HUGEPAGE);
+    }
+    return start;
+}
+
 static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
     check_host("alloc", host);
     let_others_run();
@@ -111,13 +134,13 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     if (!p) {
         if (__builtin_add_overflow(bytes, 2 * alignment + sizeof h + sizeof TAIL, &room))
             return NULL;
-        h.start = malloc(room);
+        h.start = take(room);
         if (!h.start)
             return NULL;
         char *last = h.start + room - sizeof TAIL - bytes;
         p = last - (uint64_t)last % alignment;
     }
-    memset(h.start ? h.start : p, 0xd5, room); /* nobody may count on zeros */
+    overwrite(h.start ? h.start : p, 0xd5, room); /* nobody may count on zeros */
     *head_of(p) = h;
     memcpy(p + bytes, &TAIL, h.tail);
     atomic_fetch_add(&blocks, 1);
@@ -153,7 +176,7 @@ static void host_dealloc(const tn_host *host, void *p) {
         return;
     }
     char *start = h->start;
-    memset(p, TC_POISON_FREED, h->bytes);
+    overwrite(p, TC_POISON_FREED, h->bytes);
     free(start);
 }
 
