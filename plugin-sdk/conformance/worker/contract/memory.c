@@ -3,6 +3,7 @@
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -206,6 +207,10 @@ static void resident(tc_contract *k) {
     int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
     if (space == TN_SPACE_PINNED && !tc_has_pinned(k))
         return;
+    if (dlsym(RTLD_DEFAULT, "__asan_init")) {
+        TC_NOT_OFFERED(k, "AddressSanitizer keeps what is freed for a while");
+        return;
+    }
     for (int t = 0; t <= FIRST + 2 * STEP && !tc_failed(k); t++) {
         tn_memory memory;
         void *host;
