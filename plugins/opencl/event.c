@@ -158,14 +158,18 @@ static tn_status query(tn_event_impl *event) {
     return state > CL_COMPLETE ? TN_NOT_READY : TN_OK;
 }
 
+/* Of an event with a time until that is taken, too: who has waited may compare it with his own clock. */
 static tn_status synchronize(tn_event_impl *event) {
-    cl_command_queue queue;
     cl_int error = CL_SUCCESS;
     PLUGIN_TRY(ocl_check_lost(event->device));
-    cl_event mark = present_mark(event, &queue);
-    if (mark) {
-        error = clWaitForEvents(1, &mark);
-        clReleaseEvent(mark);
+    pthread_mutex_lock(&event->lock);
+    cl_event last = event->timed ? event->timed : event->mark;
+    if (last)
+        clRetainEvent(last);
+    pthread_mutex_unlock(&event->lock);
+    if (last) {
+        error = clWaitForEvents(1, &last);
+        clReleaseEvent(last);
     }
     return error == CL_SUCCESS ? TN_OK
                                : ocl_fail_driver(event->device, error, "waiting for an event");

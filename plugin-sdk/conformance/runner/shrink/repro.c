@@ -35,11 +35,9 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
         (strcmp(c.class, "same") == 0 && how &&
          (strcmp(how, "dense") == 0 || strcmp(how, "again") == 0)))
         return true;
-    snprintf(
-        why, TC_MESSAGE,
-        "a C file is written for kernel/ without memory=one, fences and within, refuse/ and same/ "
-        "how=dense and "
-        "how=again; for this case the line is the reproduction");
+    snprintf(why, TC_MESSAGE,
+             "a C file is written for kernel/ without memory=one, fences and within, refuse/ and "
+             "same/ how=dense and how=again; for this case the line is the reproduction");
     return false;
 }
 

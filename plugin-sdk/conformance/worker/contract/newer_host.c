@@ -3,31 +3,19 @@
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 
-/* Whether a record has taken the call, which is right then or the verdict says what is wrong. */
 static void call_as_newer(tc_contract *k, const char *line, tc_arena *arena, tc_verdict *v) {
     char why[TC_MESSAGE];
     tc_case c;
     tc_invocation call;
-    tc_placed placed = {0};
-    tc_result result = {0};
-    bool declined;
+    tc_result result;
     if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, arena, &call, why) ||
         !tc_invocation_fill(&call, call.seed, why))
         return;
-    if (tc_place_call(k->subject, k->subject->stream, &call, &placed, v)) {
-        placed.newer = true;
-        if (tc_ready_call(&placed, &declined, v) && !declined) {
-            result.run = tc_run_placed(&placed);
-            if (result.run == TN_OK)
-                result.run = tc_subject_sync(k->subject);
-            if (result.run != TN_ERR_UNSUPPORTED && tc_check_success(&call, &result, v) &&
-                tc_read_back(&placed, &result, v)) {
-                tc_check_untouched(&call, &result, v);
-                tc_check_outputs(&call, &result, k->subject, v);
-            }
-        }
+    call.newer = true;
+    if (tc_execute(k->subject, &call, &result, v) && tc_check_success(&call, &result, v)) {
+        tc_check_untouched(&call, &result, v);
+        tc_check_outputs(&call, &result, k->subject, v);
     }
-    tc_unplace(&placed);
 }
 
 void tc_record_newer(tc_contract *k) {

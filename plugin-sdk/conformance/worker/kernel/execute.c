@@ -342,7 +342,7 @@ static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
 /* Copies of all that the call hands over, and afterwards nothing of it: what a plugin keeps of a
  * call is gone when that returns. */
 static void lend(expendable *e, const tc_placed *p) {
-    e->more = p->newer ? LATER : 0;
+    e->more = p->call->newer ? LATER : 0;
     e->call = p->tn;
     e->call.struct_size += e->more;
     memset(e->later, 0xa5, LATER);
@@ -379,7 +379,7 @@ tn_status tc_prepare_placed(tc_placed *p) {
     struct {
         tn_plan known;
         unsigned char later[LATER];
-    } asked = {.known.struct_size = p->newer ? sizeof asked : sizeof asked.known};
+    } asked = {.known.struct_size = p->call->newer ? sizeof asked : sizeof asked.known};
     const tn_plan *plan = &asked.known;
     p->tn.workspace = p->tn.workspace_offset = p->tn.workspace_bytes = p->tn.cookie = 0;
     if (!p->kernel->prepare)

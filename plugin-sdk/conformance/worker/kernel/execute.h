@@ -47,8 +47,7 @@ typedef struct tc_placed {
     uint64_t used;   /* of the one allocation of all tensors */
     tc_shelf *shelf; /* or NULL */
     tn_call tn;
-    bool newer;          /* the host's structs have members that nobody knows yet; false at first */
-    tn_memory workspace; /* serves again when the call is made again */
+    tn_memory workspace;     /* serves again when the call is made again */
     uint64_t workspace_room; /* of it, guards included */
 } tc_placed;
 

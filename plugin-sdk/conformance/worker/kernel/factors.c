@@ -72,8 +72,8 @@ tc_number tc_faint(const tc_invocation *call, uint32_t a, int64_t i, int64_t ter
     tc_exponents(call->types[0], &least);
     if (call->data == TC_DATA_FAINT_ADDED && what == ADDED)
         return scaled(x.f, least);
-    if (call->data ==
-        TC_DATA_FAINT_ADDED) /* to nothing, in every other row; elsewhere it is lost at once */
+    /* to nothing, in every other row; elsewhere it is lost at once */
+    if (call->data == TC_DATA_FAINT_ADDED)
         return scaled(what == FIRST && is_of_odd_row(s, i) ? 0 : fabsl(x.f), 0);
     if (call->data == TC_DATA_FAINT_LEFT)
         return what == ADDED ? scaled(x.f, least)

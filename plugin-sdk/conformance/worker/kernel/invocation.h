@@ -95,6 +95,7 @@ typedef struct tc_invocation {
     int32_t within;                   /* the argument whose memory others lie in, or -1 */
     uint32_t inner;                   /* bit A: argument A lies in the memory of `within` */
     tc_memory memory;
+    bool newer;   /* no line says so: the host's structs have members behind those that there are */
     int64_t only; /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
     tc_expected outs[TC_MAX_OUTS];

@@ -146,8 +146,8 @@ static void list_faint_parts(const tc_sampler *m, const struct sized *s) {
         tc_line_add(&l, "data=%s drawn=faint", kinds[k]);
         tc_emit(m, l);
     }
-    for (int k = 0; k < 16;
-         k++) { /* each sign in each factor, at the end or not, as it lies and turned */
+    /* each sign in each factor, at the end or not, as it lies and turned */
+    for (int k = 0; k < 16; k++) {
         tc_line l = call_line(m, s, 0, k & 1 ? 4 : 0, k & 1 ? 4 : 0, 0, 0);
         tc_line_add(&l, "data=faint-lone seed=%x", k * 0x35b0b + k / 2);
         tc_emit(m, l);
@@ -202,8 +202,8 @@ static void list_tails(const tc_sampler *m) {
                 way);
     static const struct sized both = {1, 262, 9, 530}, deep = {1, 6, 2100, 20};
     emit_tail(m, call_line(m, &both, 1, 0, 0, 0, 0), 1);
-    for (int way = 0; way < 2;
-         way++) /* parts of K, of which one factor is gathered and the other is not */
+    /* parts of K, of which one factor is gathered and the other is not */
+    for (int way = 0; way < 2; way++)
         emit_tail(m, call_line(m, &deep, 0, way ? 3 : 0, way ? 0 : 3, 0, 0), way);
 }
 

@@ -21,7 +21,9 @@ static void masked(tc_operand *o, int64_t dim, tc_random *r) {
     for (int64_t i = 0; i < o->shape.numel; i++) {
         int64_t line = i / (n * after) * after + i % after, end = line % 2 ? n - 1 : 2 * n / 3;
         tc_real lowest = o->dtype == TN_F64 ? -1e308L : o->dtype == TN_F16 ? -65504 : -3e38L;
-        bool hidden = i / after % n<end, infinite = line % 8> 5 && i / after % n == end;
+        int64_t place = i / after % n;
+        bool hidden = place < end;
+        bool infinite = line % 8 >= 6 && place == end;
         tc_real x = hidden ? -INFINITY : tc_uniform(r, -4, 4);
         o->values[i].f = infinite        ? INFINITY
                          : line % 5 == 4 ? -INFINITY
