@@ -2,6 +2,7 @@
  * runs. The error is an index out of range of gather, or of index_select. */
 #include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 
+#include "plugin-sdk/conformance/worker/contract/meet.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include <pthread.h>
@@ -212,50 +213,62 @@ static void forgotten(tc_contract *k) {
     tc_unplace(&bad);
 }
 
-/* Two threads that wait for one stream: one of them is told. */
+/* Two threads that wait for one stream, or ask it until it is done: one of them is told. */
 typedef struct listener {
-    const tc_subject *s;
-    tn_stream_impl *stream;
+    scene *n;
+    tc_meeting *meeting;
+    tc_random random;
+    bool by_query;
     tn_status status;
 } listener;
 
 static void *listen(void *context) {
     listener *l = context;
-    l->status = l->s->ops->streams->synchronize(l->stream);
+    tc_meet(l->meeting);
+    tc_come_late(&l->random);
+    l->status = settle(l->n, l->by_query);
     return NULL;
 }
 
-static void listen_twice(scene *n) {
-    listener all[2] = {{.s = n->s, .stream = n->stream}, {.s = n->s, .stream = n->stream}};
+static bool listen_twice(scene *n, listener all[2]) {
+    tc_meeting meeting;
     pthread_t other;
-    if (pthread_create(&other, NULL, listen, &all[0]) != 0) {
-        TC_CASE_ERROR(n->k->out, "a thread cannot be started");
-        return;
-    }
+    tc_meeting_init(&meeting, 2);
+    all[0].meeting = all[1].meeting = &meeting;
+    if (pthread_create(&other, NULL, listen, &all[0]) != 0)
+        return TC_CASE_ERROR(n->k->out, "a thread cannot be started");
     listen(&all[1]);
     pthread_join(other, NULL);
     int told = (all[0].status != TN_OK) + (all[1].status != TN_OK);
-    if (told != 1)
-        TC_BROKEN(n->k, TNP_STREAM_ERROR_ONCE,
-                  "of two threads that synchronize a stream at once, %s of its one error",
-                  told ? "both are told" : "neither is told");
+    return told == 1 || TC_BROKEN(n->k, TNP_STREAM_ERROR_ONCE,
+                                  "of two threads of which one is in %s of a stream and one in %s, "
+                                  "%s of its one error",
+                                  all[0].by_query ? "query" : "synchronize",
+                                  all[1].by_query ? "query" : "synchronize",
+                                  told ? "both are told" : "neither is told");
 }
 
+/* While the work takes some time, and when it is done at once. */
 static void two_listeners(tc_contract *k) {
-    enum { TIMES = 4 };
+    enum { HELD = 4, TIMES = 400, WAYS = 3 };
+    static const double SECONDS = 0.1; /* for each way */
     scene n;
     tc_work work;
     tc_placed bad = {0};
-    if (!set_up(k, &n) || !tc_work_create(k, n.s, &work))
-        return;
-    for (int i = 0; i < TIMES && !tc_failed(k) && tc_work_hold(k, &work, n.stream, 0.03) &&
-                    queue(&n, &n.bad, &bad);
-         i++) {
-        listen_twice(&n);
-        tc_unplace(&bad);
-        bad = (tc_placed){0};
+    bool ok = set_up(k, &n) && tc_work_create(k, n.s, &work) &&
+              tc_place_call(n.s, n.stream, &n.bad, &bad, k->out) && tc_stream_sync(k, n.stream);
+    for (int way = 0; ok && way < WAYS; way++) {
+        listener all[2] = {{.n = &n, .random = {1}, .by_query = way == 2},
+                           {.n = &n, .random = {2}, .by_query = way > 0}};
+        double end = tc_now() + SECONDS;
+        for (int i = 0; ok && i < TIMES && (i <= HELD || tc_now() < end); i++)
+            ok = (i >= HELD || tc_work_hold(k, &work, n.stream, 0.01)) &&
+                 tc_must(k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(&bad),
+                         "run of a call whose index is out of range") &&
+                 listen_twice(&n, all);
     }
-    tc_stream_sync(k, n.stream);
+    if (n.stream)
+        (void)n.s->ops->streams->synchronize(n.stream);
     tc_unplace(&bad);
 }
 

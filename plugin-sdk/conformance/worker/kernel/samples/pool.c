@@ -72,12 +72,20 @@ static int64_t terms(const tc_invocation *call) {
     return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
 }
 
-/* A third of all is NaN, so that many a window has several, of which the first counts. */
+/* A third of all is NaN, so that many a window has several, of which the first counts. Where nothing is added, some
+ * planes have nothing but the infinity that all else comes before, or the finite number next to it: where a kernel
+ * begins tells, and what it takes for the padding. */
 static bool fill_nans(tc_invocation *call, uint32_t a, tc_random *r) {
     const tc_arg *arg = &call->record->args[a];
     tc_operand *o = &call->args[a].tensor;
-    for (int64_t i = 0; i < o->shape.numel; i++)
-        o->values[i].f = tc_below(r, 3) ? tc_uniform(r, arg->low, arg->high) : NAN;
+    int64_t of_plane = o->shape.sizes[2] * o->shape.sizes[3];
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        int64_t plane = call->record->adds ? 0 : i / of_plane % 4;
+        o->values[i].f = plane == 1       ? -INFINITY
+                         : plane == 2     ? -tc_largest(o->dtype)
+                         : tc_below(r, 3) ? tc_uniform(r, arg->low, arg->high)
+                                          : NAN;
+    }
     return true;
 }
 

@@ -64,20 +64,21 @@ static tc_real rare(int64_t n, tc_random *r) {
 
 /* A NaN in each line of a matrix, in the last place of the first, in the first of the second, and so
  * inwards; or two, the other half a line from it. Some lines have instead nothing but the infinity that all
- * else comes before: where a kernel begins tells. */
+ * else comes before, or the finite number next to it: where a kernel begins tells. */
 static void few_nans(tc_invocation *call, tc_operand *o, tc_random *r) {
     bool down =
         (call->record->args[1].kind == TC_ARG_INT ? call->args[1].i : call->args[1].ints[0]) == 0;
     int64_t columns = o->shape.sizes[o->shape.rank - 1], n = down ? o->shape.sizes[0] : columns;
+    tc_real sign = call->record->fill == TC_FILL_LARGEST ? -1 : 1;
     for (int64_t i = 0; i < o->shape.numel; i++) {
         int64_t whole = down ? i % columns : i / columns, line = whole % n;
         int64_t place = down ? i / columns : i % n;
         int64_t at = line % 2 ? line / 2 : n - 1 - line / 2, other = (at + n / 2) % n;
         bool is_nan = place == at || (place == other && call->data == TC_DATA_NULL_FIRST);
-        o->values[i].f = whole % 8 == 5
-                             ? (call->record->fill == TC_FILL_LARGEST ? -INFINITY : INFINITY)
-                         : is_nan ? NAN
-                                  : (tc_real)tc_integer(r, -99, 99);
+        o->values[i].f = whole % 8 == 5                          ? sign * INFINITY
+                         : whole % 8 == 3 && !call->record->adds ? sign * tc_largest(o->dtype)
+                         : is_nan                                ? NAN
+                                                                 : (tc_real)tc_integer(r, -99, 99);
     }
 }
 

@@ -3,19 +3,26 @@
 
 #include <math.h>
 
-/* Values that meet, without which sorting does not show whether it is stable. */
+/* Values that meet, without which sorting does not show whether it is stable; among integers the ends of their
+ * range, whose negatives are others. */
 static void few_values(tc_operand *o, tc_random *r) {
+    const int64_t ends[] = {tc_int_min(o->dtype), tc_int_max(o->dtype)};
     for (int64_t i = 0; i < o->shape.numel; i++) {
+        bool is_end = !tc_is_float(o->dtype) && tc_below(r, 8) == 0;
         int64_t low = tc_is_float(o->dtype) || tc_int_min(o->dtype) ? -3 : 0;
-        int64_t x = tc_integer(r, low, 3);
+        int64_t x = is_end ? ends[tc_below(r, 2)] : tc_integer(r, low, 3);
         o->values[i] = (tc_number){(tc_real)x, x};
     }
 }
 
-/* Zeros and NaNs of both signs, each several times: all zeros are equal, and all NaNs. */
+/* Zeros and NaNs of both signs, each several times: all zeros are equal, and all NaNs; and the numbers next to
+ * what comes before or behind all others. */
 static void few_specials(tc_operand *o, tc_random *r) {
-    const tc_real values[] = {0,        -0.0L,     NAN,       copysignl(NAN, -1), 1,
-                              INFINITY, -INFINITY, -0x1p-14L, 0x1p-14L,           -1};
+    tc_real last = tc_largest(o->dtype), tiny = tc_spacing(o->dtype, 0);
+    const tc_real values[] = {0,        -0.0L,    NAN,       copysignl(NAN, -1),
+                              1,        INFINITY, -INFINITY, -0x1p-14L,
+                              0x1p-14L, -1,       last,      -last,
+                              tiny,     -tiny};
     for (int64_t i = 0; i < o->shape.numel; i++)
         o->values[i].f = values[tc_below(r, sizeof values / sizeof *values)];
 }
