@@ -62,8 +62,11 @@ static tn_status begin(tn_stream_impl *stream) {
     if (!r)
         return TN_ERR_OUT_OF_MEMORY;
     *r = (ocl_recording){.n_users = 1, .end = &r->first};
-    atomic_store(&stream->recording, r);
-    return TN_OK;
+    ocl_recording *none = NULL; /* another thread may have begun one */
+    if (atomic_compare_exchange_strong(&stream->recording, &none, r))
+        return TN_OK;
+    recording_drop(device, r);
+    return ocl_check_not_capturing(stream, "a capture");
 }
 
 /* The stream is an ordinary one from here on. */

@@ -133,7 +133,7 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     launch_command *l = sim_host_alloc(device->self, sizeof *l, "the launch of a graph");
     if (!l)
         return TN_ERR_OUT_OF_MEMORY;
-    *l = (launch_command){.command = {.run = run_launch, .is_mark = true},
+    *l = (launch_command){.command = {.run = run_launch, .is_mark = true, .never_recorded = true},
                           .device = device,
                           .turns = graph->turns,
                           .recording = recording_keep(graph->recording)};
@@ -147,15 +147,18 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
 
 /* ---- capturing --------------------------------------------------------------------------- */
 
+static tn_status fail_captures(const tn_stream_impl *stream, const char *what) {
+    return sim_fail(stream->device->self, TN_ERR_STATE,
+                    "%s: the stream of sim:%u captures, and this cannot be recorded; end or "
+                    "abandon the capture first",
+                    what, stream->device->index);
+}
+
 tn_status sim_check_capture(tn_stream_impl *stream, const char *what) {
     pthread_mutex_lock(&stream->lock);
     bool captures = stream->recording != NULL;
     pthread_mutex_unlock(&stream->lock);
-    return captures ? sim_fail(stream->device->self, TN_ERR_STATE,
-                               "%s: the stream of sim:%u captures, and this cannot be recorded; "
-                               "end or abandon the capture first",
-                               what, stream->device->index)
-                    : TN_OK;
+    return captures ? fail_captures(stream, what) : TN_OK;
 }
 
 /* The stream is an ordinary one from here on. */
@@ -172,15 +175,15 @@ static tn_status begin(tn_stream_impl *stream) {
     sim_recording *r = recording_create(stream->device->self);
     if (!r)
         return TN_ERR_OUT_OF_MEMORY;
-    tn_status status = sim_check_capture(stream, "begin of a capture");
-    if (status != TN_OK) {
-        recording_drop(r);
-        return status;
-    }
     pthread_mutex_lock(&stream->lock);
-    stream->recording = r;
+    bool captures = stream->recording != NULL;
+    if (!captures)
+        stream->recording = r;
     pthread_mutex_unlock(&stream->lock);
-    return TN_OK;
+    if (!captures)
+        return TN_OK;
+    recording_drop(r);
+    return fail_captures(stream, "begin of a capture");
 }
 
 static void abandon(tn_stream_impl *stream) {

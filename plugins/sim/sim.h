@@ -110,6 +110,7 @@ typedef struct sim_command {
     sim_uses uses;
     uint64_t ticket; /* its place among the commands of all streams */
     bool is_mark;
+    bool never_recorded; /* a capture that begins while it is queued comes after it */
 } sim_command;
 
 typedef struct sim_recording sim_recording;
@@ -225,7 +226,7 @@ extern const tn_stream_ops sim_stream_ops;
 tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream, const char *what);
 
 /* Appends a command, which now belongs to the stream, and returns its place in the queue; while the
- * stream captures, to what is recorded. */
+ * stream captures, to what is recorded, unless it never is. */
 uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command);
 
 /* Runs a command, unless its device is lost or its memory was freed. */
