@@ -69,23 +69,23 @@ static tn_status begin(tn_stream_impl *stream) {
     tn_device_impl *device = stream->device;
     cuda_recording *r = NULL;
     PLUGIN_TRY(cuda_check_lost(device));
-    PLUGIN_TRY(cuda_check_not_capturing(stream, "a capture"));
+    PLUGIN_TRY(
+        cuda_lock_not_capturing(stream, "a capture")); /* see enqueue_failing in launch.c, too */
     cuda_scope scope = cuda_enter(device);
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
         error = recording_create(device, &r);
-        pthread_mutex_lock(&stream->lock); /* see enqueue_failing in launch.c */
         /* Relaxed: other threads, and this one beside, allocate and load what they need. */
         if (error == CUDA_SUCCESS)
             error = device->driver->cuStreamBeginCapture_v2(stream->stream,
                                                             CU_STREAM_CAPTURE_MODE_RELAXED);
         if (error == CUDA_SUCCESS)
             atomic_store(&stream->recording, r);
-        pthread_mutex_unlock(&stream->lock);
-        if (error != CUDA_SUCCESS)
+        else
             recording_drop(device, r);
         cuda_leave(&scope);
     }
+    pthread_mutex_unlock(&stream->lock);
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(stream->device, error, "beginning a capture");
 }
@@ -198,13 +198,16 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
         return cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                          "a graph of cuda:%u cannot be launched on a stream of cuda:%u",
                          device->index, stream->device->index);
-    PLUGIN_TRY(cuda_check_not_capturing(stream, "the launch of a graph"));
+    CUresult error = CUDA_SUCCESS;
     pthread_mutex_lock(&graph->recording->lock);
-    pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
-    CUresult error = CUDA_INSIDE(device, queue(graph, stream));
-    pthread_mutex_unlock(&stream->lock);
+    /* Locked for take_error in stream.c, too. */
+    tn_status status = cuda_lock_not_capturing(stream, "the launch of a graph");
+    if (status == TN_OK) {
+        error = CUDA_INSIDE(device, queue(graph, stream));
+        pthread_mutex_unlock(&stream->lock);
+    }
     pthread_mutex_unlock(&graph->recording->lock);
-    return error == CUDA_SUCCESS ? TN_OK
+    return error == CUDA_SUCCESS ? status
                                  : cuda_fail_driver(stream->device, error, "launching a graph");
 }
 

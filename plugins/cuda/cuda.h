@@ -245,4 +245,7 @@ CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out);
 /* TN_ERR_STATE, with a message, while the stream is recorded; `what` cannot be. */
 tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what);
 
+/* The same, and the stream locked where it is not: no capture begins before what follows is queued. */
+tn_status cuda_lock_not_capturing(tn_stream_impl *stream, const char *what);
+
 #endif

@@ -93,12 +93,24 @@ static void destroy(tn_stream_impl *stream) {
     finish(stream);
 }
 
+static tn_status fail_capturing(const tn_stream_impl *stream, const char *what) {
+    return cuda_fail(stream->device->self, TN_ERR_STATE,
+                     "cuda:%u: %s cannot be captured; do it before the capture or after it",
+                     stream->device->index, what);
+}
+
 tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
     return atomic_load_explicit(&stream->recording, memory_order_relaxed)
-               ? cuda_fail(stream->device->self, TN_ERR_STATE,
-                           "cuda:%u: %s cannot be captured; do it before the capture or after it",
-                           stream->device->index, what)
+               ? fail_capturing(stream, what)
                : TN_OK;
+}
+
+tn_status cuda_lock_not_capturing(tn_stream_impl *stream, const char *what) {
+    pthread_mutex_lock(&stream->lock);
+    if (!atomic_load(&stream->recording))
+        return TN_OK;
+    pthread_mutex_unlock(&stream->lock);
+    return fail_capturing(stream, what);
 }
 
 /* ---- what went wrong --------------------------------------------------------------------- */

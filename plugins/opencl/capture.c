@@ -66,7 +66,7 @@ static tn_status begin(tn_stream_impl *stream) {
     if (atomic_compare_exchange_strong(&stream->recording, &none, r))
         return TN_OK;
     recording_drop(device, r);
-    return ocl_check_not_capturing(stream, "a capture");
+    return ocl_fail_capturing(stream, "a capture");
 }
 
 /* The stream is an ordinary one from here on. */

@@ -202,7 +202,8 @@ static inline bool ocl_is_capturing(tn_stream_impl *stream) {
     return atomic_load_explicit(&stream->recording, memory_order_relaxed);
 }
 
-/* TN_ERR_STATE, with a message, while the stream captures; `what` cannot be recorded. */
+/* TN_ERR_STATE, with a message, while the stream captures; `what` cannot be recorded. The second says so in any case. */
 tn_status ocl_check_not_capturing(tn_stream_impl *stream, const char *what);
+tn_status ocl_fail_capturing(const tn_stream_impl *stream, const char *what);
 
 #endif

@@ -70,12 +70,14 @@ tn_status ocl_queued(tn_stream_impl *stream, cl_int error, const char *what) {
     return TN_OK;
 }
 
+tn_status ocl_fail_capturing(const tn_stream_impl *stream, const char *what) {
+    return ocl_fail(stream->device->self, TN_ERR_STATE,
+                    "opencl:%u: %s cannot be captured; do it before the capture or after it",
+                    stream->device->index, what);
+}
+
 tn_status ocl_check_not_capturing(tn_stream_impl *stream, const char *what) {
-    return ocl_is_capturing(stream)
-               ? ocl_fail(stream->device->self, TN_ERR_STATE,
-                          "opencl:%u: %s cannot be captured; do it before the capture or after it",
-                          stream->device->index, what)
-               : TN_OK;
+    return ocl_is_capturing(stream) ? ocl_fail_capturing(stream, what) : TN_OK;
 }
 
 /* ---- what went wrong --------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     launch_command *l = sim_host_alloc(device->self, sizeof *l, "the launch of a graph");
     if (!l)
         return TN_ERR_OUT_OF_MEMORY;
-    *l = (launch_command){.command = {.run = run_launch, .is_mark = true, .never_recorded = true},
+    *l = (launch_command){.command = {.run = run_launch, .is_mark = true},
                           .device = device,
                           .turns = graph->turns,
                           .recording = recording_keep(graph->recording)};

@@ -131,8 +131,7 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
         return TN_ERR_OUT_OF_MEMORY;
     }
     *command =
-        (mark_command){.command = {.run = run_record, .is_mark = true, .never_recorded = true},
-                       .mark = mark_keep(mark)};
+        (mark_command){.command = {.run = run_record, .is_mark = true}, .mark = mark_keep(mark)};
 
     pthread_mutex_lock(&event->lock);
     sim_mark *before = event->mark;
@@ -156,8 +155,7 @@ static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
         mark_drop(mark);
         return TN_ERR_OUT_OF_MEMORY;
     }
-    *command = (mark_command){.command = {.run = run_wait, .is_mark = true, .never_recorded = true},
-                              .mark = mark};
+    *command = (mark_command){.command = {.run = run_wait, .is_mark = true}, .mark = mark};
     sim_stream_push(stream, &command->command);
     return TN_OK;
 }

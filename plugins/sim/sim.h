@@ -108,9 +108,9 @@ typedef struct sim_command {
     struct sim_command *next;
     tn_status (*run)(struct sim_command *command, char message[SIM_MESSAGE]);
     sim_uses uses;
-    uint64_t ticket; /* its place among the commands of all streams */
+    uint64_t ticket;     /* its place among the commands of all streams */
+    bool never_recorded; /* as marks are: a capture that begins meanwhile comes after it */
     bool is_mark;
-    bool never_recorded; /* a capture that begins while it is queued comes after it */
 } sim_command;
 
 typedef struct sim_recording sim_recording;

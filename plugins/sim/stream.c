@@ -159,7 +159,7 @@ tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream,
 uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
-    if (stream->recording && !command->never_recorded) {
+    if (stream->recording && !command->is_mark && !command->never_recorded) {
         sim_recording_add(stream->recording, command);
         pthread_mutex_unlock(&stream->lock);
         return 0;

@@ -75,10 +75,10 @@ tn_status sim_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_
         return status;
     if (!src_pinned)
         memcpy(t->payload, src, bytes);
-    t->command.never_recorded = !src_pinned;
     t->dst = to;
     t->src = src_pinned ? src : t->payload;
     t->bytes = bytes;
+    t->command.never_recorded = !src_pinned;
     sim_stream_push(stream, &t->command);
     return TN_OK;
 }
@@ -103,10 +103,10 @@ tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void 
     status = transfer_create(device->self, 0, &uses, &t);
     if (status != TN_OK)
         return status;
-    t->command.never_recorded = !dst_pinned;
     t->dst = dst;
     t->src = from;
     t->bytes = bytes;
+    t->command.never_recorded = !dst_pinned;
     uint64_t place = sim_stream_push(stream, &t->command);
     if (dst_pinned)
         return TN_OK;
@@ -114,9 +114,9 @@ tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void 
     return sim_check_lost(device);
 }
 
-/* Both ends of a copy are found; queues it on `stream`, or records it where that is `recorded`. */
-static tn_status push_copy(tn_stream_impl *stream, bool recorded, sim_uses *uses, char *to,
-                           const char *from, uint64_t bytes) {
+/* Both ends of a copy are found; queues it on `stream`. */
+static tn_status push_copy(tn_stream_impl *stream, sim_uses *uses, char *to, const char *from,
+                           uint64_t bytes) {
     transfer *t;
     if (bytes == 0) {
         sim_uses_drop(uses);
@@ -125,7 +125,6 @@ static tn_status push_copy(tn_stream_impl *stream, bool recorded, sim_uses *uses
     tn_status status = transfer_create(stream->device->self, 0, uses, &t);
     if (status != TN_OK)
         return status;
-    t->command.never_recorded = !recorded;
     t->dst = to;
     t->src = from;
     t->bytes = bytes;
@@ -149,7 +148,7 @@ tn_status sim_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst
                           (unsigned long long)dst_offset, (unsigned long long)src_offset,
                           (unsigned long long)dst, (unsigned long long)bytes);
     if (status == TN_OK)
-        return push_copy(stream, true, &uses, to, from, bytes);
+        return push_copy(stream, &uses, to, from, bytes);
     sim_uses_drop(&uses);
     return status;
 }
@@ -169,7 +168,7 @@ tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memor
     if (status == TN_OK)
         status = sim_resolve(src_device, "copy_peer from", src, src_offset, bytes, &uses, &from);
     if (status == TN_OK)
-        return push_copy(stream, false, &uses, to, from, bytes);
+        return push_copy(stream, &uses, to, from, bytes);
     sim_uses_drop(&uses);
     return status;
 }
