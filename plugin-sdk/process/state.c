@@ -384,6 +384,15 @@ tni_process_part tni_process_compare(const tni_process_state *before, char *text
     return TNI_PROCESS_PARTS;
 }
 
+tni_process_part tni_process_compare_shared(const tni_process_state *before, char *text,
+                                            size_t size) {
+    tni_process_state now = {0}, *s = &now;
+    TNI_PROCESS_SHARED_MAP(LOOK)
+    now.locale.thread = before->locale.thread;
+    TNI_PROCESS_SHARED_MAP(COMPARE)
+    return TNI_PROCESS_PARTS;
+}
+
 tni_process_part tni_process_compare_quickly(const tni_process_state *before, char *text,
                                              size_t size) {
     tni_process_state now;

@@ -36,6 +36,16 @@
     X(PRIORITY, priority)
 #define TNI_PROCESS_MAP(X) TNI_PROCESS_QUICK_MAP(X) TNI_PROCESS_SLOW_MAP(X)
 
+/* What all threads share. */
+#define TNI_PROCESS_SHARED_MAP(X) \
+    X(LOCALE, locale) \
+    X(DIRECTORY, directory) \
+    X(SIGNAL_ACTIONS, signal_actions) \
+    X(UMASK, umask) \
+    X(ENVIRONMENT, environment) \
+    X(LIMITS, limits) \
+    X(TIMERS, timers)
+
 typedef enum tni_process_part {
 #define X(PART, part) TNI_PROCESS_##PART,
     TNI_PROCESS_MAP(X)
@@ -80,6 +90,10 @@ void tni_process_look(tni_process_state *s);
 /* Looks again: the first part that is different from `before`, and in `text` what was done to it, as
  * "changed the umask from 22 to 27". TNI_PROCESS_PARTS where all is as it was. */
 tni_process_part tni_process_compare(const tni_process_state *before, char *text, size_t size);
+
+/* The same of what all threads share; of the locale not what is the calling thread's. */
+tni_process_part tni_process_compare_shared(const tni_process_state *before, char *text,
+                                            size_t size);
 
 /* The same of the quick parts alone, in a state that has no others. */
 void tni_process_look_quickly(tni_process_state *s);

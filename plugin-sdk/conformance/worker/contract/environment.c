@@ -53,7 +53,7 @@ static void set_threads(tc_contract *k, tc_subject *s) {
     tc_must(k, TNP_THREADS_LIMIT, threads->set_num_threads(s->self, n), "set_num_threads");
 }
 
-static void watch(tc_contract *k, const tni_process_state *before) {
+static void live(tc_contract *k, const tni_process_state *before) {
     char why[TC_MESSAGE];
     tc_subject s;
     uint32_t n;
@@ -88,6 +88,13 @@ static void watch(tc_contract *k, const tni_process_state *before) {
     }
     tc_subject_close(&s);
     compare(k, before, "close or shutdown");
+}
+
+/* What all threads share, at each call of the host, too. */
+static void watch(tc_contract *k, const tni_process_state *before) {
+    tc_host_watch(before);
+    live(k, before);
+    tc_host_watch(NULL);
 }
 
 static void environment_unchanged(tc_contract *k) {

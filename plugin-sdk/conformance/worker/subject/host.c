@@ -44,8 +44,25 @@ void tc_host_blame(tn_requirement requirement, const char *format, ...) {
     pthread_mutex_unlock(&misuse_lock);
 }
 
+static const tni_process_state *_Atomic watched;
+
+void tc_host_watch(const tni_process_state *state) {
+    atomic_store(&watched, state);
+}
+
+static void check_process(const char *what) {
+    const tni_process_state *before = atomic_load_explicit(&watched, memory_order_relaxed);
+    char text[256];
+    if (before && tni_process_compare_shared(before, text, sizeof text) != TNI_PROCESS_PARTS)
+        tc_host_blame(TNP_PROCESS_STATE_KEPT,
+                      "at a call of host->%s it is seen that the plugin %s: other threads see it, "
+                      "too, however soon it is put back",
+                      what, text);
+}
+
 /* In query there is no life yet, and another table may do. */
 static void check_host(const char *what, const tn_host *host) {
+    check_process(what);
     const tn_host *one = atomic_load(&lives[0]), *other = atomic_load(&lives[1]);
     if ((one || other) && (!host || (host != one && host != other)))
         tc_host_blame(TNP_HOST_ARGUMENT,

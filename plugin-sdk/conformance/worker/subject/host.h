@@ -6,6 +6,8 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 
+#include "plugin-sdk/process/state.h"
+
 #include <stdbool.h>
 #include <tenon/plugin.h>
 #include <tenon/requirements.h>
@@ -45,6 +47,9 @@ bool tc_host_failed(void);
 /* Whether alloc and dealloc let other threads run first, as if they had to wait for a lock: what a
  * plugin does round them without a lock of its own meets what its other threads do. */
 void tc_host_yield(bool wanted);
+
+/* Each call of the table looks whether what all threads share is as in `state`, which lives on; NULL: no longer. */
+void tc_host_watch(const tni_process_state *state);
 
 /* How often option was called with a name. */
 int64_t tc_host_options_asked(void);
