@@ -12,7 +12,8 @@ A kernel's `check` field:
              steps (overflow that cancels, underflow) is not laid down
   range      { argument = [low, high] }: what random floating data lies in, [-8, 8] where not given
   fill       values without which a case would not show much: "far" (far from zero), "product" (factors
-             whose product stays finite), "power" (exponents that take one to the ends of the dtype), "largest", "smallest" (integers whose extreme is any number)
+             whose product stays finite), "power" (exponents that take one to the ends of the dtype), "largest", "smallest" (integers whose extreme is any number),
+             "turns" (angles next to whole quarters of a turn, where what is taken off them nearly cancels)
   attributes choices for the arguments that are no tensors, as a case's line has them; those with a point
              are for floating dtypes alone, those with more digits than f64 has for i64
   alike      more of these, with which all elements come out alike
@@ -34,7 +35,7 @@ import tomllib
 
 FAMILIES = ("pointwise", "factory", "reduce", "scan", "sort", "softmax", "index", "matmul", "norm", "attention", "convolution",
             "pool", "step", "loss")
-FILLS = ("far", "product", "power", "largest", "smallest")
+FILLS = ("far", "product", "power", "largest", "smallest", "turns")
 TIMED = ("floats", "integers", "sizes", "huge")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",
              "int[]": "INTS", "str": "STRING"}

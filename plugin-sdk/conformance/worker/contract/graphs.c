@@ -433,6 +433,29 @@ static void abandon(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* As many commands as a training step of many small layers has, ended and abandoned: what goes from one to the next
+ * by calls of calls has no end of a stack. As many as can be recorded in some time. */
+static void abandon_long(tc_contract *k) {
+    enum { SOME = 1000 };
+    static const double SECONDS = 10;
+    int64_t commands = tc_contract_int(k, "commands");
+    tc_scene n;
+    bool ok = tc_scene_set_up(k, &n) && tc_stream_sync(k, n.s->stream);
+    for (int i = 0; ok && i < 2 && (ok = tc_scene_begin(&n)); i++) {
+        double end = tc_now() + SECONDS;
+        for (int64_t done = 0; ok && done < commands && (done % SOME || tc_now() < end); done++)
+            ok = tc_scene_fill(&n, &n.a, (uint64_t)(done % TC_SCENE_BYTES), 1, 0x81);
+        if (i == 0 && ok)
+            ok = tc_scene_end(&n, &n.graph);
+        else
+            n.ext->abandon(n.stream);
+    }
+    if (ok)
+        tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_ABANDON,
+                       "memory that long captures name, none of which was launched");
+    tc_scene_finish(&n);
+}
+
 /* With launches in the queue; and what is made for a graph is given back. */
 static void destroy(tc_contract *k) {
     enum { ROUNDS = 4, TIMES = 12 };
@@ -476,6 +499,7 @@ const tc_contract_row tc_graph_rows[] = {
     {"capture-refuses-record", "", TC_SMOKE, refuses_record},
     {"capture-refuses", "", TC_SMOKE, refuses},
     {"capture-abandon", "", TC_SMOKE, abandon},
+    {"capture-abandon", "commands=1000000", TC_EXHAUSTIVE, abandon_long},
     {"capture-destroy", "", TC_SMOKE, destroy},
     {0},
 };

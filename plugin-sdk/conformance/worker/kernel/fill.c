@@ -185,6 +185,14 @@ static tc_number power(const tc_operand *base, int64_t i, tc_random *r) {
     return (tc_number){(tc_real)x, x};
 }
 
+/* Next to so many quarters of a turn, of each order of magnitude at which the dtype still tells them apart. */
+static tc_real near_turn(tn_dtype dtype, tc_random *r) {
+    tc_real quarters = floorl(exp2l(tc_uniform(r, 0, tc_digits(dtype))));
+    if (tc_digits(dtype) < 20) /* halves end before */
+        quarters = fminl(quarters, floorl(tc_largest(dtype) / 2));
+    return (tc_below(r, 2) ? -quarters : quarters) * 1.57079632679489661923132169163975144L;
+}
+
 /* Evenly over the exponents, from 2^-20 of the range's end to its end. */
 static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     tc_real end = fmax(fabs(arg->low), fabs(arg->high));
@@ -306,6 +314,8 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         if (call->record->fill == TC_FILL_POWER && a == 1 && i % 2 && tc_is_float(o->dtype) &&
             i < call->args[0].tensor.shape.numel)
             return power(&call->args[0].tensor, i, r);
+        if (call->record->fill == TC_FILL_TURNS && i % 4 == 1)
+            return (tc_number){near_turn(o->dtype, r), 0};
         if (tc_is_float(o->dtype) && call->record->pointwise && extremes(call))
             return (tc_number){stratum(o->dtype, a, (uint64_t)i, r), 0};
         return wide(o->dtype, arg, r);

@@ -37,7 +37,8 @@ typedef enum tc_record_fill {
     TC_FILL_PRODUCT,
     TC_FILL_POWER,
     TC_FILL_LARGEST,
-    TC_FILL_SMALLEST
+    TC_FILL_SMALLEST,
+    TC_FILL_TURNS
 } tc_record_fill;
 
 /* What is timed beyond the usual. */

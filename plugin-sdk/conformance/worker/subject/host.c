@@ -3,6 +3,7 @@
 
 #include "plugin-sdk/conformance/worker/poison.h"
 #include "plugin-sdk/conformance/worker/subject/fence.h"
+#include "plugin-sdk/process/state.h"
 
 #include <ctype.h>
 #include <pthread.h>

@@ -6,8 +6,6 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 
-#include "plugin-sdk/process/state.h"
-
 #include <stdbool.h>
 #include <tenon/plugin.h>
 #include <tenon/requirements.h>
@@ -49,7 +47,8 @@ bool tc_host_failed(void);
 void tc_host_yield(bool wanted);
 
 /* Each call of the table looks whether what all threads share is as in `state`, which lives on; NULL: no longer. */
-void tc_host_watch(const tni_process_state *state);
+struct tni_process_state;
+void tc_host_watch(const struct tni_process_state *state);
 
 /* How often option was called with a name. */
 int64_t tc_host_options_asked(void);

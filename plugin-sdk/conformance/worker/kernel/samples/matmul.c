@@ -226,6 +226,10 @@ static void list(const tc_sampler *m) {
         tc_line_add(&longest, "data=exact"); /* of so many terms only whole ones tell */
         if (tc_has_large(m))
             tc_emit(m, longest);
+        /* Packed at once it is more than a stack has, in each dtype. */
+        tc_line packed = call_line(m, &(struct sized){1, 2, 20011, 67}, 0, 4, 4, 0, 0);
+        tc_line_add(&packed, "data=exact");
+        tc_emit(m, packed);
         for (int f = 1; !batched && f < TC_LENGTH(factors); f++) /* parts of K that are joined */
             if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
                 for (int64_t k = 600; k <= 4200; k += 3600) /* transposed: packed */
