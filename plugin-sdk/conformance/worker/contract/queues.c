@@ -200,6 +200,44 @@ static void deep(tc_contract *k) {
         check(&n, TNP_STREAM_ORDER, "what thousands of commands behind a mark wrote, in order");
 }
 
+/* Commands that wait are counted, and counts have ends: 2^15, 2^16. While the mark is held the stream is not done, however
+ * many have come; a device that makes the caller wait for room before shows less. */
+static bool ask_while_held(scene *n, int *out_count) {
+    enum { MOST = 70000, APART = 509 };
+    const tn_event_ops *events = n->s->ops->events;
+    bool ok = tc_must(n->k, TNP_EVENT_RECORD, events->record(n->mark, n->slow), "record") &&
+              tc_must(n->k, TNP_EVENT_WAIT, events->wait(n->queue, n->mark), "wait");
+    int i = 0;
+    for (bool held = true; ok && held && i < MOST; i++) {
+        ok = tc_must(n->k, TNP_STREAM_ROOM,
+                     n->s->memory->fill(n->s->device, n->queue, n->b.memory, 0, (uint8_t)i, 1),
+                     "one of many commands behind a mark");
+        n->b.model[0] = (unsigned char)i;
+        if (!ok || i % APART)
+            continue;
+        tn_status answer = n->s->ops->streams->query(n->queue);
+        held = events->query(n->mark) == TN_NOT_READY;
+        if (held && answer != TN_NOT_READY)
+            ok = TC_BROKEN(n->k, TNP_STREAM_QUERY,
+                           "query of a stream with %d commands behind a mark that is not passed is "
+                           "%s",
+                           i + 1, tc_tn_status_name(answer));
+    }
+    *out_count = i;
+    return ok && tc_stream_sync(n->k, n->queue);
+}
+
+static void questions(tc_contract *k) {
+    enum { TRIES = 3, ENOUGH = 1 << 16 };
+    scene n;
+    int count = 0;
+    bool ok = set_up(k, &n);
+    for (int i = 0; ok && i < TRIES && count <= ENOUGH; i++)
+        ok = tc_work_hold(k, &n.work, n.slow, 0.1 * (1 << i)) && ask_while_held(&n, &count);
+    if (ok)
+        check(&n, TNP_STREAM_ORDER, "what tens of thousands of commands behind a mark wrote");
+}
+
 const tc_contract_row tc_queue_rows[] = {
     {"queue-room", "what=fill", TC_SMOKE, room},
     {"queue-room", "what=copy", TC_SMOKE, room},
@@ -213,5 +251,6 @@ const tc_contract_row tc_queue_rows[] = {
     {"queue-deep", "what=copy", TC_STANDARD, deep},
     {"queue-deep", "what=write", TC_STANDARD, deep},
     {"queue-deep", "what=read", TC_STANDARD, deep},
+    {"queue-questions", "what=fill", TC_STANDARD, questions},
     {0},
 };

@@ -115,7 +115,7 @@ static bool anyhow(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, t
 
 /* The strides of dimensions of one element say nothing. */
 static bool idle(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
-    const int64_t strides[] = {0, 1, 2, 5, s->numel, 1000};
+    const int64_t strides[] = {0, 1, 2, 5, s->numel, 1000, (INT64_C(1) << 40) + 1, INT64_MAX};
     bool any = false;
     (void)f, (void)n, (void)is_output;
     for (int32_t k = 0; k < s->rank; k++)
