@@ -188,6 +188,28 @@ static void record_again(tc_contract *k) {
         }
 }
 
+/* Recorded again on an idle stream while the first mark is pending on a busy one, whose it is no more. */
+static void record_elsewhere(tc_contract *k) {
+    enum { TIMES = 4 };
+    scene n;
+    if (!set_up(k, &n, 0))
+        return;
+    for (int i = 0; i < TIMES && !tc_failed(k); i++) {
+        if (!tc_work_hold(k, &n.work, n.slow, 0.02 * (1 << i)) || !record(&n, n.event, n.slow) ||
+            !record(&n, n.event, n.other) || !tc_stream_sync(k, n.other))
+            break;
+        tn_status answer = n.events->query(n.event);
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(n.event), "synchronize");
+        bool busy = n.s->ops->streams->query(n.slow) == TN_NOT_READY;
+        if (answer != TN_OK || (busy && n.events->query(n.event) != TN_OK))
+            TC_BROKEN(k, TNP_EVENT_RECORD,
+                      "an event was recorded on a busy stream and then on one that is done: query "
+                      "is %s; the latest record is what counts",
+                      tc_tn_status_name(answer));
+        tc_stream_sync(k, n.slow);
+    }
+}
+
 /* Two streams wait for one event: each goes on when it is done. */
 static void two_waiters(tc_contract *k) {
     scene n;
@@ -581,6 +603,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-holds", "then=marks", TC_SMOKE, wait_holds},
     {"event-chain", "", TC_SMOKE, chain},
     {"event-record-again", "", TC_SMOKE, record_again},
+    {"event-record-elsewhere", "", TC_SMOKE, record_elsewhere},
     {"event-two-waiters", "", TC_SMOKE, two_waiters},
     {"event-many-waits", "", TC_SMOKE, many_waits},
     {"event-wait-taken", "of=passed", TC_SMOKE, wait_taken},
