@@ -559,17 +559,17 @@ static bool try_number(tc_contract *k, const step *stage, const char *line, int6
     *out_offered = prepare(&t, stage);
     if (*out_offered) {
         failed = attempt(&t, stage, n);
-        bool charged = failed && stage->opens;
-        for (int i = 0; charged && i < 3;
-             i++) { /* other programs take some too, but not each time */
-            uint64_t before = tc_free_bytes(&t.s);
-            charged = attempt(&t, stage, n) && tc_free_bytes(&t.s) < before;
+        uint64_t before = 0, after = 1;
+        for (int i = 0; failed && stage->opens && before != after && i < 3;
+             i++) { /* other programs take some and give some back, but not each time */
+            before = tc_free_bytes(&t.s);
+            after = attempt(&t, stage, n) ? tc_free_bytes(&t.s) : before;
         }
-        if (charged)
+        if (failed && stage->opens && before != after)
             TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY,
                       "%s: after each failure for want of host memory (allocation %lld) info has "
-                      "less free device memory",
-                      stage->name, (long long)n);
+                      "%s free device memory",
+                      stage->name, (long long)n, after < before ? "less" : "more");
         int64_t blocks = tc_host_blocks();
         if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
             TC_BROKEN(k, TNP_HOST_ALLOC_FAILURE,

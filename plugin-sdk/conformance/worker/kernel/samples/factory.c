@@ -12,11 +12,13 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     return true;
 }
 
-/* A key of 64 bits, and far enough that an offset carries into the upper half. */
+/* A key of 64 bits, and a counter of any length, as near to its end as to its beginning: an offset carries into its
+ * upper half, or out of it. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
+    uint64_t counter = tc_next(r) >> tc_below(r, 64);
     o->values[0].i = (int64_t)tc_next(r);
-    o->values[1].i = (int64_t)tc_below(r, UINT64_C(1) << 33);
+    o->values[1].i = (int64_t)(tc_below(r, 2) ? ~counter : counter);
     return true;
 }
 
