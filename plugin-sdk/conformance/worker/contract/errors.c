@@ -367,16 +367,23 @@ static void launched_behind(tc_contract *k) {
 
 /* An error of work from before a capture is there after it, however that ends. */
 static void kept(tc_contract *k) {
+    bool meanwhile = strcmp(tc_contract_word(k, "from"), "meanwhile") == 0;
     scene n;
+    tc_work work;
     tc_placed bad = {0};
     tn_graph_impl *graph = NULL;
     const tn_ext_capture *ext = tc_capture_extension(k);
     tn_event_impl *event;
     const tn_event_ops *events = k->subject->ops->events;
-    if (ext && set_up(k, &n) && tc_event_create(k, n.s, 0, &event) && queue(&n, &n.bad, &bad) &&
+    if (ext && set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
+        (!meanwhile || (tc_work_create(k, n.s, &work) && tc_work_hold(k, &work, n.stream, 0.05))) &&
+        queue(&n, &n.bad, &bad) &&
         tc_must(k, TNP_EVENT_RECORD, events->record(event, n.stream), "record") &&
-        tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize") &&
+        (meanwhile ||
+         tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event), "synchronize")) &&
         tc_capture_begin(k, ext, n.stream)) {
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, events->synchronize(event),
+                "synchronize, while a stream captures, of an event that was recorded before");
         if (strcmp(tc_contract_word(k, "by"), "abandon") == 0)
             ext->abandon(n.stream);
         else
@@ -578,7 +585,9 @@ const tc_contract_row tc_error_rows[] = {
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-two", "", TC_SMOKE, captured_two},
     {"capture-error-behind", "", TC_SMOKE, launched_behind},
-    {"capture-error-kept", "by=abandon", TC_SMOKE, kept},
-    {"capture-error-kept", "by=end", TC_SMOKE, kept},
+    {"capture-error-kept", "by=abandon from=before", TC_SMOKE, kept},
+    {"capture-error-kept", "by=end from=before", TC_SMOKE, kept},
+    {"capture-error-kept", "by=abandon from=meanwhile", TC_SMOKE, kept},
+    {"capture-error-kept", "by=end from=meanwhile", TC_SMOKE, kept},
     {0},
 };

@@ -162,12 +162,12 @@ static void list_timed(const tc_sampler *m) {
     }
 }
 
-/* Every stride with every dilation and padding, along either dimension: with and without a common
- * divisor, and padding of which only the first part is read. */
+/* Every stride with every dilation and padding, along either dimension, of one tap and of more: with and without a
+ * common divisor, and padding of which only the first part is read. */
 static void list_crossed(const tc_sampler *m) {
-    for (int at = 0; at < 2 * 4 * 4 * 3; at++) {
-        int64_t kernel = 2 + at % 2, stride = 1 + at / 2 % 4, dilation = 1 + at / 8 % 4;
-        int64_t padding = at / 32, size = 12 + (stride * dilation + padding + kernel) % 2;
+    for (int at = 0; at < 3 * 4 * 4 * 3; at++) {
+        int64_t kernel = 1 + at % 3, stride = 1 + at / 3 % 4, dilation = 1 + at / 12 % 4;
+        int64_t padding = at / 48, size = 12 + (stride * dilation + padding + kernel) % 2;
         struct geometry high = {
             1, 2, size, 3, 3, {kernel, 1}, {stride, 1}, {padding, 0}, {dilation, 1}, 1};
         struct geometry wide = {

@@ -116,6 +116,7 @@ static void list_data(const tc_sampler *m) {
  * numbers, list_every has them all. And of these a far one alone, which a kernel meets late. */
 static void list_exponents(const tc_sampler *m) {
     enum { FAR = 16000 };
+    static const int64_t mixed[] = {256, 3}; /* rows of which some have no far number, for same/ */
     bool one = n_tensors(m->record) == 1, function = one && m->record->n_types == 1;
     int64_t n = m->set == TC_EXHAUSTIVE ? 262147 : function ? 16411 : 4099;
     if (!tc_is_float(m->types[0]) || !m->record->extremes ||
@@ -127,6 +128,10 @@ static void list_exponents(const tc_sampler *m) {
         tc_emit(m, l);
         tc_line_add(&l, "only=%d drawn=far", FAR);
         if (function && k == 0 && m->types[0] == TN_F32)
+            tc_emit(m, l);
+        l = call_line(m, choice(m->record, m->types, k), 2, mixed, -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "data=exponents");
+        if (m->record->ulps > 0 && k == 0 && m->types[0] == TN_F32) /* of f64 it proves nothing */
             tc_emit(m, l);
     }
 }
