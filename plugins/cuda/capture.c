@@ -69,23 +69,28 @@ static tn_status begin(tn_stream_impl *stream) {
     tn_device_impl *device = stream->device;
     cuda_recording *r = NULL;
     PLUGIN_TRY(cuda_check_lost(device));
-    PLUGIN_TRY(
-        cuda_lock_not_capturing(stream, "a capture")); /* see enqueue_failing in launch.c, too */
+    bool captures = false;
     cuda_scope scope = cuda_enter(device);
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
         error = recording_create(device, &r);
+        pthread_rwlock_wrlock(&stream->gate);
+        pthread_mutex_lock(&stream->lock); /* see enqueue_failing in launch.c */
+        captures = atomic_load(&stream->recording) != NULL;
         /* Relaxed: other threads, and this one beside, allocate and load what they need. */
-        if (error == CUDA_SUCCESS)
+        if (error == CUDA_SUCCESS && !captures)
             error = device->driver->cuStreamBeginCapture_v2(stream->stream,
                                                             CU_STREAM_CAPTURE_MODE_RELAXED);
-        if (error == CUDA_SUCCESS)
+        if (error == CUDA_SUCCESS && !captures)
             atomic_store(&stream->recording, r);
-        else
+        pthread_mutex_unlock(&stream->lock);
+        pthread_rwlock_unlock(&stream->gate);
+        if (error != CUDA_SUCCESS || captures)
             recording_drop(device, r);
         cuda_leave(&scope);
     }
-    pthread_mutex_unlock(&stream->lock);
+    if (captures)
+        return cuda_fail_capturing(stream, "a capture");
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(stream->device, error, "beginning a capture");
 }
@@ -198,16 +203,14 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
         return cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                          "a graph of cuda:%u cannot be launched on a stream of cuda:%u",
                          device->index, stream->device->index);
-    CUresult error = CUDA_SUCCESS;
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "the launch of a graph"));
     pthread_mutex_lock(&graph->recording->lock);
-    /* Locked for take_error in stream.c, too. */
-    tn_status status = cuda_lock_not_capturing(stream, "the launch of a graph");
-    if (status == TN_OK) {
-        error = CUDA_INSIDE(device, queue(graph, stream));
-        pthread_mutex_unlock(&stream->lock);
-    }
+    pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
+    CUresult error = CUDA_INSIDE(device, queue(graph, stream));
+    pthread_mutex_unlock(&stream->lock);
     pthread_mutex_unlock(&graph->recording->lock);
-    return error == CUDA_SUCCESS ? status
+    cuda_leave_uncaptured(stream);
+    return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_driver(stream->device, error, "launching a graph");
 }
 

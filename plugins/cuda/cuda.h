@@ -105,6 +105,8 @@ struct tn_stream_impl {
     _Atomic(const gpu_kernel *) recent[CUDA_RECENT];
     _Atomic uint32_t n_recent;
 
+    pthread_rwlock_t
+        gate; /* who begins a capture is alone; what is never captured goes on together */
     pthread_mutex_t lock; /* guards what follows */
     cuda_stage stages[2];
     int stage; /* the one that is being filled */
@@ -242,10 +244,12 @@ static inline void cuda_remember(tn_stream_impl *stream, const gpu_kernel *k) {
 /* What kernels report to; cuMemFreeHost frees it. In the context. */
 CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out);
 
-/* TN_ERR_STATE, with a message, while the stream is recorded; `what` cannot be. */
-tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what);
+/* Round what cannot be captured: from TN_OK to leaving no capture of the stream begins, which the driver would break
+ * off. TN_ERR_STATE, with a message, while one is under way. */
+tn_status cuda_enter_uncaptured(tn_stream_impl *stream, const char *what);
+void cuda_leave_uncaptured(tn_stream_impl *stream);
 
-/* The same, and the stream locked where it is not: no capture begins before what follows is queued. */
-tn_status cuda_lock_not_capturing(tn_stream_impl *stream, const char *what);
+/* TN_ERR_STATE, and says that `what` cannot be captured. */
+tn_status cuda_fail_capturing(const tn_stream_impl *stream, const char *what);
 
 #endif

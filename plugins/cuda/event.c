@@ -36,9 +36,9 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
         return cuda_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                          "an event of cuda:%u cannot be recorded in a stream of cuda:%u",
                          device->index, stream->device->index);
-    PLUGIN_TRY(cuda_lock_not_capturing(stream, "an event"));
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "an event"));
     CUresult error = CUDA_CALL(device, cuEventRecord, event->event, stream->stream);
-    pthread_mutex_unlock(&stream->lock);
+    cuda_leave_uncaptured(stream);
     if (error != CUDA_SUCCESS)
         return cuda_fail_driver(stream->device, error, "recording an event");
     atomic_store(&event->is_recorded, true);
@@ -48,9 +48,9 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     PLUGIN_TRY(cuda_check_lost(stream->device));
     PLUGIN_TRY(cuda_check_lost(event->device));
-    PLUGIN_TRY(cuda_lock_not_capturing(stream, "waiting for an event"));
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "waiting for an event"));
     CUresult error = CUDA_CALL(stream->device, cuStreamWaitEvent, stream->stream, event->event, 0);
-    pthread_mutex_unlock(&stream->lock);
+    cuda_leave_uncaptured(stream);
     return error == CUDA_SUCCESS
                ? TN_OK
                : cuda_fail_between(stream, event->device, error, "waiting for an event");

@@ -39,6 +39,7 @@ static void unlink_from_device(tn_stream_impl *stream) {
 
 static void finish(tn_stream_impl *stream) {
     pthread_mutex_destroy(&stream->lock);
+    pthread_rwlock_destroy(&stream->gate);
     stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
@@ -70,6 +71,7 @@ static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl
     if (!stream)
         return TN_ERR_OUT_OF_MEMORY;
     *stream = (tn_stream_impl){.device = device};
+    pthread_rwlock_init(&stream->gate, NULL);
     pthread_mutex_init(&stream->lock, NULL);
     CUresult error = CUDA_INSIDE(device, start(stream, priority));
     if (error != CUDA_SUCCESS) {
@@ -93,24 +95,22 @@ static void destroy(tn_stream_impl *stream) {
     finish(stream);
 }
 
-static tn_status fail_capturing(const tn_stream_impl *stream, const char *what) {
+tn_status cuda_fail_capturing(const tn_stream_impl *stream, const char *what) {
     return cuda_fail(stream->device->self, TN_ERR_STATE,
                      "cuda:%u: %s cannot be captured; do it before the capture or after it",
                      stream->device->index, what);
 }
 
-tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
-    return atomic_load_explicit(&stream->recording, memory_order_relaxed)
-               ? fail_capturing(stream, what)
-               : TN_OK;
+tn_status cuda_enter_uncaptured(tn_stream_impl *stream, const char *what) {
+    pthread_rwlock_rdlock(&stream->gate);
+    if (!atomic_load_explicit(&stream->recording, memory_order_relaxed))
+        return TN_OK;
+    pthread_rwlock_unlock(&stream->gate);
+    return cuda_fail_capturing(stream, what);
 }
 
-tn_status cuda_lock_not_capturing(tn_stream_impl *stream, const char *what) {
-    pthread_mutex_lock(&stream->lock);
-    if (!atomic_load(&stream->recording))
-        return TN_OK;
-    pthread_mutex_unlock(&stream->lock);
-    return fail_capturing(stream, what);
+void cuda_leave_uncaptured(tn_stream_impl *stream) {
+    pthread_rwlock_unlock(&stream->gate);
 }
 
 /* ---- what went wrong --------------------------------------------------------------------- */
@@ -134,12 +134,9 @@ static tn_status answer(tn_stream_impl *stream, CUresult error) {
                                  : cuda_fail_driver(stream->device, error, "work of a stream");
 }
 
-static tn_status query(tn_stream_impl *stream) {
-    tn_status status = cuda_check_lost(stream->device);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "a query");
-    if (status != TN_OK)
-        return status;
+/* Both between cuda_enter_uncaptured and leaving. */
+static tn_status ask(tn_stream_impl *stream) {
+    tn_status status = TN_OK;
     bool may_fail = atomic_load(&stream->may_fail);
     if (may_fail && pthread_mutex_trylock(&stream->lock) != 0)
         return TN_NOT_READY; /* another thread queues something, or waits */
@@ -154,12 +151,8 @@ static tn_status query(tn_stream_impl *stream) {
     return status == TN_OK ? answer(stream, error) : status;
 }
 
-static tn_status synchronize(tn_stream_impl *stream) {
-    tn_status status = cuda_check_lost(stream->device);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "waiting");
-    if (status != TN_OK)
-        return status;
+static tn_status await(tn_stream_impl *stream) {
+    tn_status status = TN_OK;
     CUresult error = CUDA_CALL(stream->device, cuStreamSynchronize, stream->stream);
     if (error == CUDA_SUCCESS && atomic_load(&stream->may_fail)) {
         pthread_mutex_lock(&stream->lock);
@@ -170,6 +163,22 @@ static tn_status synchronize(tn_stream_impl *stream) {
         pthread_mutex_unlock(&stream->lock);
     }
     return status == TN_OK ? answer(stream, error) : status;
+}
+
+static tn_status query(tn_stream_impl *stream) {
+    PLUGIN_TRY(cuda_check_lost(stream->device));
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "a query"));
+    tn_status status = ask(stream);
+    cuda_leave_uncaptured(stream);
+    return status;
+}
+
+static tn_status synchronize(tn_stream_impl *stream) {
+    PLUGIN_TRY(cuda_check_lost(stream->device));
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "waiting"));
+    tn_status status = await(stream);
+    cuda_leave_uncaptured(stream);
+    return status;
 }
 
 const tn_stream_ops cuda_stream_ops = {

@@ -89,15 +89,17 @@ static CUresult write_unpinned(tn_stream_impl *stream, CUdeviceptr dst, const vo
 tn_status cuda_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                               uint64_t dst_offset, const void *src, tn_memory src_pinned,
                               uint64_t bytes) {
-    tn_status status = check(device, stream, "copy_from_host");
-    if (status == TN_OK && !src_pinned)
-        status = cuda_check_not_capturing(stream, "a copy from memory that is not pinned");
-    if (status != TN_OK || bytes == 0)
-        return status;
-    CUresult error =
-        CUDA_INSIDE(device, src_pinned ? device->driver->cuMemcpyHtoDAsync_v2(dst + dst_offset, src,
-                                                                              bytes, stream->stream)
-                                       : write_unpinned(stream, dst + dst_offset, src, bytes));
+    CUresult error = CUDA_SUCCESS;
+    PLUGIN_TRY(check(device, stream, "copy_from_host"));
+    if (!src_pinned)
+        PLUGIN_TRY(cuda_enter_uncaptured(stream, "a copy from memory that is not pinned"));
+    if (bytes)
+        error =
+            CUDA_INSIDE(device, src_pinned ? device->driver->cuMemcpyHtoDAsync_v2(
+                                                 dst + dst_offset, src, bytes, stream->stream)
+                                           : write_unpinned(stream, dst + dst_offset, src, bytes));
+    if (!src_pinned)
+        cuda_leave_uncaptured(stream);
     return done(stream, error, "copy_from_host");
 }
 
@@ -111,12 +113,14 @@ static CUresult read(tn_stream_impl *stream, void *dst, CUdeviceptr src, uint64_
 tn_status cuda_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
                             tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
                             uint64_t bytes) {
-    tn_status status = check(device, stream, "copy_to_host");
-    if (status == TN_OK && !dst_pinned)
-        status = cuda_check_not_capturing(stream, "a copy to memory that is not pinned");
-    if (status != TN_OK || bytes == 0)
-        return status;
-    CUresult error = CUDA_INSIDE(device, read(stream, dst, src + src_offset, bytes, !dst_pinned));
+    CUresult error = CUDA_SUCCESS;
+    PLUGIN_TRY(check(device, stream, "copy_to_host"));
+    if (!dst_pinned)
+        PLUGIN_TRY(cuda_enter_uncaptured(stream, "a copy to memory that is not pinned"));
+    if (bytes)
+        error = CUDA_INSIDE(device, read(stream, dst, src + src_offset, bytes, !dst_pinned));
+    if (!dst_pinned)
+        cuda_leave_uncaptured(stream);
     return done(stream, error, "copy_to_host");
 }
 
@@ -148,17 +152,17 @@ static void enable_peer(tn_device_impl *device, tn_device_impl *peer) {
 tn_status cuda_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                          uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                          uint64_t src_offset, uint64_t bytes) {
-    tn_status status = check(device, stream, "copy_peer");
-    if (status == TN_OK)
-        status = cuda_check_lost(src_device);
-    if (status == TN_OK)
-        status = cuda_check_not_capturing(stream, "a copy between devices");
-    if (status != TN_OK || bytes == 0)
-        return status;
-    enable_peer(device, src_device);
-    enable_peer(src_device, device);
-    CUresult error = CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
-                               src + src_offset, src_device->context, bytes, stream->stream);
+    CUresult error = CUDA_SUCCESS;
+    PLUGIN_TRY(check(device, stream, "copy_peer"));
+    PLUGIN_TRY(cuda_check_lost(src_device));
+    PLUGIN_TRY(cuda_enter_uncaptured(stream, "a copy between devices"));
+    if (bytes) {
+        enable_peer(device, src_device);
+        enable_peer(src_device, device);
+        error = CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
+                          src + src_offset, src_device->context, bytes, stream->stream);
+    }
+    cuda_leave_uncaptured(stream);
     return error == CUDA_SUCCESS ? TN_OK
                                  : cuda_fail_between(stream, src_device, error, "copy_peer");
 }
