@@ -1,6 +1,7 @@
 /* Streams: ordering, synchronization, destruction. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -239,6 +240,37 @@ static void brief(tc_contract *k) {
                     "what the last of many brief streams wrote");
 }
 
+/* One command on a stream that has slept for a while, and a caller who does nothing but ask. */
+static void polled(tc_contract *k) {
+    static const double SLEEP = 0.005;
+    const tc_subject *s = k->subject;
+    const char *what = tc_contract_word(k, "what");
+    scene n;
+    tn_event_impl *event;
+    bool ok = set_up(k, &n) && tc_event_create(k, k->subject, 0, &event);
+    for (int i = 0; ok && i < 4; i++) {
+        tn_stream_impl *slow =
+            i % 2 ? s->stream : NULL; /* what a wait is for is done, or not yet */
+        ok = tc_stream_sync(k, n.stream) && (!slow || tc_work_hold(k, &n.work, slow, SLEEP)) &&
+             tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(event, s->stream), "record");
+        for (double end = tc_now() + SLEEP; tc_now() < end;)
+            sched_yield();
+        if (ok && strcmp(what, "wait") == 0)
+            ok = tc_must(k, TNP_EVENT_WAIT, s->ops->events->wait(n.stream, event), "wait");
+        else if (ok && strcmp(what, "record") == 0)
+            ok = tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(event, n.stream), "record");
+        else
+            ok = ok && tc_buffer_fill(k, &n.b, n.stream, i);
+        if (ok && tc_ask_until_done(s, n.stream, NULL) != TN_OK)
+            ok =
+                TC_BROKEN(k, TNP_STREAM_QUERY,
+                          "a stream has one command, a %s, and its query does not come to say that "
+                          "it is done, with nobody waiting for it",
+                          what);
+        ok = ok && tc_subject_sync(k->subject) == TN_OK;
+    }
+}
+
 const tc_contract_row tc_stream_rows[] = {
     {"stream-destroy-finishes", "first=nothing", TC_SMOKE, destroy_finishes},
     {"stream-destroy-finishes", "first=query", TC_SMOKE, destroy_finishes},
@@ -249,6 +281,9 @@ const tc_contract_row tc_stream_rows[] = {
     {"stream-priority-order", "", TC_SMOKE, priority_order},
     {"stream-query", "", TC_SMOKE, query},
     {"stream-query-at-once", "", TC_SMOKE, query_at_once},
+    {"stream-polled", "what=fill", TC_SMOKE, polled},
+    {"stream-polled", "what=wait", TC_SMOKE, polled},
+    {"stream-polled", "what=record", TC_SMOKE, polled},
     {"stream-synchronize", "first=nothing", TC_SMOKE, synchronize},
     {"stream-synchronize", "first=query", TC_SMOKE, synchronize},
     {"stream-many", "n=40", TC_SMOKE, many},

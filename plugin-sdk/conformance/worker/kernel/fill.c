@@ -109,6 +109,28 @@ static tc_number conversion(tn_dtype from, tn_dtype to, uint64_t i, tc_random *r
                                           : near_tie(from, to, (lap - 1) * N_ROUNDING + k, r);
 }
 
+/* A whole number of `to`, of any magnitude, or the number of `from` next to it towards either side; what is behind the
+ * point is cut off, not rounded, and leaves the number within the range. */
+static tc_number near_whole(tn_dtype from, tn_dtype to, uint64_t n, tc_random *r) {
+    int bits = 8 * (int)tc_dtype_bytes(to) - (tc_int_min(to) < 0);
+    bool beyond = n % 8 == 7; /* only what is below it is in range */
+    tc_real last = (tc_real)tc_int_max(to);
+    tc_real whole = beyond ? last + 1 : floorl(exp2l(tc_uniform(r, 0, bits)));
+    tc_real step = tc_spacing(from, whole);
+    tc_real x = beyond || n % 3 == 1 ? whole - 0.51L * step : n % 3 == 2 ? whole + step : whole;
+    x = tc_round(from, (tc_number){x, 0}).f;
+    if (truncl(x) > last)
+        x = 1.5L;
+    return (tc_number){n / 8 % 2 && tc_int_min(to) < 0 ? -x : x, 0};
+}
+
+/* Of one floating tensor to whole numbers. */
+static bool cuts_off(const tc_invocation *call) {
+    tn_dtype to = call->outs[0].tensor.dtype;
+    return call->record->n_args == 1 && call->record->n_types == 2 && to != TN_BOOL &&
+           !tc_is_float(to) && tc_is_float(call->args[0].tensor.dtype);
+}
+
 /* A conversion to another floating dtype: of one tensor, to its own values. */
 static bool converts(const tc_invocation *call) {
     return call->record->n_args == 1 && call->record->n_types == 2 &&
@@ -328,6 +350,9 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
                            tc_integer(r, 90, 110)};
     case TC_DATA_SPECIAL:
         /* Each argument steps through the list at another pace, so that all pairs meet. */
+        if (cuts_off(call) && i % 8 >= 4)
+            return near_whole(o->dtype, call->outs[0].tensor.dtype,
+                              (uint64_t)(i / 8 * 4 + i % 8 - 4), r);
         if (converts(call) && !tc_is_float(o->dtype) && i % 8 >= 4)
             return (tc_number){0, rounding_int(o->dtype, call->outs[0].tensor.dtype,
                                                (uint64_t)(i / 8 * 4 + i % 8 - 4))};

@@ -59,6 +59,8 @@ static void list_fill(const tc_sampler *m) {
     for (int32_t rank = 0; m->set != TC_SMOKE && rank <= TC_MAX_RANK; rank++)
         emit(m, "value=1", rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), TC_LAYOUT_PADDED);
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
+    for (int way = 0; m->set != TC_SMOKE && way < 2; way++)  /* what memset does for some */
+        emit(m, "value=0", 1, TC_SIZES(70001), way ? TC_LAYOUT_STEPPED : TC_LAYOUT_DENSE);
     if (tc_has_large(m))
         emit(m, "value=1", 1, TC_SIZES(TC_BEYOND), TC_LAYOUT_DENSE);
     /* Rows that are longer than a block, and lie apart; and so many that threads begin within one. */
