@@ -46,12 +46,12 @@ static void give(account *a, int i) {
 /* Each size by itself, the largest first, so that what a driver takes in larger pieces is there. */
 static bool weigh(account *a) {
     bool ok = true;
-    for (int i = BLOCKS; ok && i-- > 0;) {
+    for (int i = BLOCKS - 1; ok && i >= 0; i--) {
         ok = take(a, i);
         give(a, i);
     }
     a->at_first = free_bytes(a);
-    for (int i = BLOCKS; ok && i-- > 0;) {
+    for (int i = BLOCKS - 1; ok && i >= 0; i--) {
         ok = take(a, i);
         uint64_t now = free_bytes(a);
         a->charge[i] = now < a->at_first ? a->at_first - now : 0;
