@@ -249,9 +249,9 @@ static void polled(tc_contract *k) {
     tn_event_impl *event;
     bool ok = set_up(k, &n) && tc_event_create(k, k->subject, 0, &event);
     for (int i = 0; ok && i < 4; i++) {
-        tn_stream_impl *slow =
-            i % 2 ? s->stream : NULL; /* what a wait is for is done, or not yet */
-        ok = tc_stream_sync(k, n.stream) && (!slow || tc_work_hold(k, &n.work, slow, SLEEP)) &&
+        bool pending = i % 2; /* what a wait is for */
+        ok = tc_stream_sync(k, n.stream) &&
+             (!pending || tc_work_hold(k, &n.work, s->stream, 4 * SLEEP)) &&
              tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(event, s->stream), "record");
         for (double end = tc_now() + SLEEP; tc_now() < end;)
             sched_yield();

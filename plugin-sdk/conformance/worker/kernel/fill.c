@@ -210,8 +210,6 @@ static tc_number power(const tc_operand *base, int64_t i, tc_random *r) {
 /* Next to so many quarters of a turn, of each order of magnitude at which the dtype still tells them apart. */
 static tc_real near_turn(tn_dtype dtype, tc_random *r) {
     tc_real quarters = floorl(exp2l(tc_uniform(r, 0, tc_digits(dtype))));
-    if (tc_digits(dtype) < 20) /* halves end before */
-        quarters = fminl(quarters, floorl(tc_largest(dtype) / 2));
     return (tc_below(r, 2) ? -quarters : quarters) * 1.57079632679489661923132169163975144L;
 }
 

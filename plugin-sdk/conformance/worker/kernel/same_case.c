@@ -223,8 +223,8 @@ static void slices(tc_comparison *m) {
     if (!fill(m, &m->call, m->call.seed) || !run_call(m->subject, &m->call, &whole, m->out))
         return;
     int64_t n = m->call.args[0].tensor.shape.sizes[0];
-    bool each =
-        m->call.data == TC_DATA_EXPONENTS; /* by chance no far number stands beside near ones */
+    /* By chance no far number stands beside near ones. */
+    bool each = m->call.data == TC_DATA_EXPONENTS;
     for (int64_t at = 0; at<n; at += n> 3 && !each ? n / 3 : 1) {
         tc_invocation slice;
         if (!cut(m, at, &slice) || !run_call(m->subject, &slice, &part, m->out))
