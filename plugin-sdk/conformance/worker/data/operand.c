@@ -31,6 +31,8 @@ void tc_runs_on(tc_runs *r) {
     const tc_shape *s = r->shape;
     r->first += r->n;
     for (int32_t d = r->rank - 1; d >= 0; d--) {
+        if (s->sizes[d] == 1) /* its stride may be any number */
+            continue;
         r->place += s->strides[d];
         if (++r->index[d] < s->sizes[d])
             return;
