@@ -116,7 +116,7 @@ tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void 
 
 /* Both ends of a copy are found; queues it on `stream`. */
 static tn_status push_copy(tn_stream_impl *stream, sim_uses *uses, char *to, const char *from,
-                           uint64_t bytes) {
+                           uint64_t bytes, bool is_peer) {
     transfer *t;
     if (bytes == 0) {
         sim_uses_drop(uses);
@@ -125,6 +125,7 @@ static tn_status push_copy(tn_stream_impl *stream, sim_uses *uses, char *to, con
     tn_status status = transfer_create(stream->device->self, 0, uses, &t);
     if (status != TN_OK)
         return status;
+    t->command.never_recorded = is_peer;
     t->dst = to;
     t->src = from;
     t->bytes = bytes;
@@ -148,7 +149,7 @@ tn_status sim_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst
                           (unsigned long long)dst_offset, (unsigned long long)src_offset,
                           (unsigned long long)dst, (unsigned long long)bytes);
     if (status == TN_OK)
-        return push_copy(stream, &uses, to, from, bytes);
+        return push_copy(stream, &uses, to, from, bytes, false);
     sim_uses_drop(&uses);
     return status;
 }
@@ -168,7 +169,7 @@ tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memor
     if (status == TN_OK)
         status = sim_resolve(src_device, "copy_peer from", src, src_offset, bytes, &uses, &from);
     if (status == TN_OK)
-        return push_copy(stream, &uses, to, from, bytes);
+        return push_copy(stream, &uses, to, from, bytes, true);
     sim_uses_drop(&uses);
     return status;
 }
