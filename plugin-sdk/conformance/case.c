@@ -37,8 +37,15 @@ static bool is_value(const char *s) {
     return *s != '\0';
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const tc_param *)a)->name, ((const tc_param *)b)->name);
+/* A few: in place. */
+static void sort_params(tc_case *c) {
+    for (uint32_t i = 1; i < c->n_params; i++) {
+        tc_param p = c->params[i];
+        uint32_t at = i;
+        for (; at > 0 && strcmp(p.name, c->params[at - 1].name) < 0; at--)
+            c->params[at] = c->params[at - 1];
+        c->params[at] = p;
+    }
 }
 
 /* 64-bit FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), then a mix, so that lines that differ
@@ -93,7 +100,7 @@ static bool add_word(tc_case *c, char *word, char why[TC_MESSAGE]) {
     if (c->n_params == TC_MAX_PARAMS)
         return WRONG("'%s': more than %d parameters", word, TC_MAX_PARAMS);
     for (uint32_t i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, word) == 0)
+        if (tc_same_word(c->params[i].name, word))
             return WRONG("'%s' is given twice", word);
     c->params[c->n_params++] = (tc_param){word, equals + 1};
     return true;
@@ -112,7 +119,7 @@ bool tc_case_parse(const char *line, tc_case *out, char why[TC_MESSAGE]) {
             return false;
     if (!out->class)
         return WRONG("an empty line");
-    qsort(out->params, out->n_params, sizeof *out->params, by_name);
+    sort_params(out);
     return find_seed(out, why);
 }
 
@@ -141,7 +148,7 @@ char *tc_case_line(const tc_case *c, char out[TC_MAX_LINE]) {
 
 const char *tc_case_get(const tc_case *c, const char *name) {
     for (uint32_t i = 0; i < c->n_params; i++)
-        if (strcmp(c->params[i].name, name) == 0)
+        if (tc_same_word(c->params[i].name, name))
             return c->params[i].value;
     return NULL;
 }

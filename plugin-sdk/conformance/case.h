@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <tenon/plugin.h>
 
 enum { TC_MAX_PARAMS = 24, TC_MAX_RANK = 12, TC_MAX_LINE = 1024, TC_MESSAGE = 256 };
@@ -62,6 +63,11 @@ char *tc_case_line(const tc_case *c, char out[TC_MAX_LINE]);
 
 /* A number that follows from a text, and is another one if a letter is. */
 uint64_t tc_hash(const char *text);
+
+/* Of a few names, which mostly differ in their first letter. */
+static inline bool tc_same_word(const char *a, const char *b) {
+    return *a == *b && strcmp(a, b) == 0;
+}
 
 /* A parameter's text, or NULL. */
 const char *tc_case_get(const tc_case *c, const char *name);

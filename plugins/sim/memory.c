@@ -82,12 +82,23 @@ static uint64_t charge_of(uint64_t bytes) {
 }
 
 /* Fresh memory holds this: NaN in every floating dtype, no index of any tensor, no bool. */
-static void poison(char *data, uint64_t bytes) {
+static void fill_pattern(char *data, uint64_t bytes) {
     static const unsigned char pattern[2] = {0xfb, 0x7f};
     uint64_t done = bytes < 2 ? bytes : 2;
     memcpy(data, pattern, done);
     for (; done < bytes; done *= 2)
         memcpy(data + done, data, done < bytes - done ? done : bytes - done);
+}
+
+/* Of large blocks only the ends, so that what nobody writes to takes none of the machine's memory. */
+static void poison(char *data, uint64_t bytes) {
+    static const uint64_t LARGE = UINT64_C(64) << 20, END = UINT64_C(1) << 20;
+    if (bytes <= LARGE) {
+        fill_pattern(data, bytes);
+        return;
+    }
+    fill_pattern(data, END);
+    fill_pattern(data + bytes - END, END);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------ */

@@ -22,13 +22,18 @@ unsigned tc_schedule_of(const char *line) {
     return TC_UNKNOWN_SCHEDULE;
 }
 
-/* Looks at how much memory is free, of which other workers take, too; compiles a kernel of each record,
- * where nothing is in the device's cache yet. */
+/* Looks at how much memory is free, of which other workers take, too, or takes all of it; loses the
+ * device; compiles a kernel of each record, where nothing is in the device's cache yet. */
 static const struct {
     const char *begins;
     bool alone;
     int patience;
 } exceptions[] = {
+    {"process/exhaustion-", true, 2},
+    {"process/host-memory-", true, 2},
+    {"process/life-leaves-nothing of=memory-", true, 2},
+    {"process/lost-", true, 2},
+    {"process/memory-", true, 2},
     {"contract/memory-", true, 1},
     {"contract/kernel-prepare", false, 4},
     {"contract/capture-kernels", false, 4},

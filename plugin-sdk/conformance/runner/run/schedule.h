@@ -9,7 +9,7 @@
  * it: this one, which knows plugin.h alone, the one that is linked with libtenon, or PyTorch's. fresh: a process of its own. alone: nothing else runs beside it. heap:
  * looks at what malloc has given out. patience: times the time limit. */
 #define TC_SCHEDULES(X) \
-    X("process", PLUGIN, true, true, true, 2) \
+    X("process", PLUGIN, true, false, true, 2) \
     X("contract", PLUGIN, false, false, false, 1) \
     X("kernel", PLUGIN, false, false, false, 1) \
     X("same", PLUGIN, false, false, false, 1) \

@@ -49,7 +49,7 @@ bool tc_draft_line(const tc_draft *d, char out[TC_MAX_LINE]) {
 
 int tc_draft_find(const tc_draft *d, const char *name) {
     for (uint32_t i = 0; i < d->n; i++)
-        if (strcmp(d->at[i].name, name) == 0)
+        if (tc_same_word(d->at[i].name, name))
             return (int)i;
     return -1;
 }

@@ -221,10 +221,10 @@ static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_M
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
-        for (uint32_t t = 0; t < r->n_types; t++)
-            known |= strcmp(name, r->type_names[t]) == 0;
-        for (size_t k = 0; k < sizeof common / sizeof *common; k++)
-            known |= strcmp(name, common[k]) == 0;
+        for (uint32_t t = 0; t < r->n_types && !known; t++)
+            known = tc_same_word(name, r->type_names[t]);
+        for (size_t k = 0; k < sizeof common / sizeof *common && !known; k++)
+            known = tc_same_word(name, common[k]);
         if (!known)
             return WRONG("'%s' is no parameter of %s: %s", name, r->op, r->schema);
     }
@@ -280,7 +280,7 @@ const char *tc_record_out(const tc_record *record, uint32_t k, char name[TC_OUT_
 
 int32_t tc_record_arg(const tc_record *record, const char *name) {
     for (uint32_t a = 0; a < record->n_args; a++)
-        if (strcmp(record->args[a].name, name) == 0)
+        if (tc_same_word(record->args[a].name, name))
             return (int32_t)a;
     return -1;
 }

@@ -108,6 +108,10 @@ void tc_fence_set(tc_fence fence) {
     pthread_mutex_unlock(&fence_lock);
 }
 
+bool tc_fence_is_set(void) {
+    return atomic_load(&wanted) != TC_FENCE_NONE;
+}
+
 /* ---- blocks ------------------------------------------------------------------------------ */
 
 /* The first of `pages` in a row, with a fence on either side, from where the last search ended; 0: there are none. */

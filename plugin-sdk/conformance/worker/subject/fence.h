@@ -15,6 +15,7 @@ typedef enum tc_fence {
 
 /* How blocks are fenced from now on. */
 void tc_fence_set(tc_fence fence);
+bool tc_fence_is_set(void);
 
 /* `bytes` at a multiple of `alignment`; NULL: none are wanted, they are too many, or lie too far apart. */
 char *tc_fence_alloc(uint64_t bytes, uint64_t alignment);

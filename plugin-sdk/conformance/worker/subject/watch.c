@@ -7,13 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static atomic_bool watches_all;
+static atomic_bool watches_all, called;
 
 void tc_watch_all(bool all) {
     atomic_store(&watches_all, all);
 }
 
+bool tc_watch_called(void) {
+    return atomic_exchange_explicit(&called, false, memory_order_relaxed);
+}
+
 void tc_watch_begin(tc_watch *w) {
+    if (!atomic_load_explicit(&called, memory_order_relaxed)) /* threads that meet do not here */
+        atomic_store_explicit(&called, true, memory_order_relaxed);
     if (atomic_load_explicit(&watches_all, memory_order_relaxed))
         tni_process_look(&w->before);
     else

@@ -9,6 +9,7 @@
 
 #include "plugin-sdk/process/state.h"
 
+#include <stdbool.h>
 #include <tenon/plugin.h>
 
 typedef struct tc_watch {
@@ -17,6 +18,9 @@ typedef struct tc_watch {
 
 void tc_watch_begin(tc_watch *w);
 void tc_watch_end(const tc_watch *w, const char *call);
+
+/* Has the plugin been called since it was asked last? */
+bool tc_watch_called(void);
 
 /* From now on each call is watched for everything, or for what is cheap again. */
 void tc_watch_all(bool all);
