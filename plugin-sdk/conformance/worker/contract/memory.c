@@ -256,16 +256,26 @@ static void info_short(tc_contract *k, int32_t space) {
                   "info wrote beyond the caller's struct_size of 8; test TN_HAS first");
 }
 
-/* A caller that knows more than the plugin gets the rest back as it was. */
+/* A caller that knows more than the plugin is told as much as others, and gets the rest back as it was. */
 static void info_long(tc_contract *k, int32_t space) {
+    const uint64_t untold = 0x7171717171717171;
+    tn_memory_info plain = {.struct_size = sizeof plain};
     struct {
         tn_memory_info info;
         uint64_t later[4];
-    } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
-    if (!tc_must(k, TNP_MEMORY_INFO,
+    } newer = {.info = {sizeof newer, untold, untold}, .later = {1, 2, 3, 4}};
+    plain.total_bytes = plain.free_bytes = untold;
+    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, space, &plain),
+                 "info") ||
+        !tc_must(k, TNP_MEMORY_INFO,
                  k->subject->memory->info(k->subject->device, space, &newer.info),
                  "info of a caller that knows more members"))
         return;
+    if ((newer.info.total_bytes == untold && plain.total_bytes != untold) ||
+        (newer.info.free_bytes == untold && plain.free_bytes != untold))
+        TC_BROKEN(k, TNP_HOST_STRUCT_SIZE,
+                  "info leaves out a member for a caller whose struct is larger than that of this "
+                  "version; test TN_HAS, not the whole size");
     if (newer.info.struct_size != sizeof newer)
         TC_BROKEN(k, TNP_HOST_STRUCT_SIZE,
                   "info changed the struct_size of a newer caller; it is the caller's");

@@ -19,6 +19,7 @@ enum {
     IDLE = 4,
     SPECIALS = 3,
     TOGETHER = 2,
+    WITHIN = 2,
     GROWN = 3,
     GROWN_MORE = 2,        /* in other dtypes */
     MOST_PLACED = 1 << 18, /* elements */
@@ -84,6 +85,21 @@ static void add_in_place(tc_forms *f, const char *line) {
         if (shared)
             add(f, line, form);
     }
+}
+
+/* Inputs that begin where one of them does, with sizes and strides of their own: a transposed factor, the first rows of
+ * a tensor as their own index. */
+static bool add_within(tc_forms *f, const char *line) {
+    char form[96], why[TC_MESSAGE];
+    bool any = false;
+    tc_draft d;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+        return false;
+    for (uint32_t a = 0; a < f->record->n_args; a++) {
+        snprintf(form, sizeof form, "within=%s", f->record->args[a].name);
+        any |= f->record->args[a].kind == TC_ARG_TENSOR && add(f, line, form);
+    }
+    return any;
 }
 
 /* With all tensors in one allocation; a call of one number hides what is mixed up. */
@@ -465,7 +481,12 @@ static void pass_on(tc_sink *sink, const char *line) {
     bool formed = strstr(line, "in-place=") || strstr(line, "scalar=");
     if (strstr(line, "data=special") && !formed && !f->record->pointwise && f->specials < SPECIALS)
         f->specials += add_special(f, line);
-    if (strstr(line, "data="))
+    bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
+    bool plain = !strstr(line, "data=");
+    if (dense && !formed && (plain || strstr(line, "data=random")) && !f->record->pointwise &&
+        f->within < WITHIN)
+        f->within += add_within(f, line);
+    if (!plain)
         return;
     tc_random random = {tc_hash(line)};
     if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
@@ -483,7 +504,6 @@ static void pass_on(tc_sink *sink, const char *line) {
         f->paired = add_pairs(f, line);
     if (f->grows == GROWN && !f->turned)
         f->turned = add_turned(f, line);
-    bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, apart, random);
     if (!f->extremes && !formed)

@@ -118,11 +118,22 @@ static bool read_arg_name(const tc_case *c, const char *name, const tc_invocatio
     return true;
 }
 
+static bool has_memory(const tc_invocation *call, uint32_t a) {
+    return call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+           call->scalar != (int32_t)a;
+}
+
 /* Indices stay apart: what is in range is for them alone to say. */
 static bool may_share(const tc_invocation *call, uint32_t a) {
-    const tc_arg *arg = &call->record->args[a];
-    return arg->kind == TC_ARG_TENSOR && !call->args[a].none && call->scalar != (int32_t)a &&
-           !tc_holds_indices(arg);
+    return has_memory(call, a) && !tc_holds_indices(&call->record->args[a]);
+}
+
+/* May what one argument holds be looked at as another? Indices are numbers like others. */
+static bool may_lie(const tc_invocation *call, uint32_t a, uint32_t within) {
+    const tc_arg *arg = &call->record->args[a], *of = &call->record->args[within];
+    return a != within && may_share(call, a) &&
+           (call->record->pointwise || tc_holds_indices(of) ||
+            (arg->low <= of->low && of->high <= arg->high));
 }
 
 static bool share(tc_invocation *call, char why[TC_MESSAGE]) {
@@ -149,9 +160,10 @@ static bool lie_within(tc_invocation *call, char why[TC_MESSAGE]) {
     int64_t extent = of->shape.extent;
     if (call->in_place >= 0 || call->shared >= 0 || call->scalar >= 0 || !tc_is_dense(&of->shape))
         return WRONG("within: a dense argument, of a call that has no other form");
-    for (uint32_t a = 0; a < call->record->n_args && may_share(call, (uint32_t)call->within); a++) {
+    for (uint32_t a = 0; a < call->record->n_args && has_memory(call, (uint32_t)call->within);
+         a++) {
         const tc_operand *o = &call->args[a].tensor;
-        if (a != (uint32_t)call->within && may_share(call, a) && o->dtype == of->dtype &&
+        if (may_lie(call, a, (uint32_t)call->within) && o->dtype == of->dtype &&
             o->shape.offset >= of->shape.offset && o->shape.offset < extent) {
             call->inner |= 1u << a;
             if (o->shape.extent > of->shape.extent)
