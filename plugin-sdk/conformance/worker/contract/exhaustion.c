@@ -231,7 +231,78 @@ static void exhaustion_again(tc_contract *k) {
     tc_subject_close(&s);
 }
 
-/* Sizes that no device has: refused, and not charged. */
+/* ---- what small blocks take -------------------------------------------------------------- */
+
+enum { MOST_SMALL = 24000, SMALL = 12000, UNTOLD = 3 << 19 /* bytes */ };
+
+typedef struct smalls {
+    tn_memory memory[MOST_SMALL];
+    int n;
+} smalls;
+
+/* Blocks of one byte, until there are so many or none is left. */
+static bool take_small(const tc_subject *s, int wanted, smalls *small) {
+    void *host;
+    while (small->n < wanted &&
+           tc_alloc(s, TN_SPACE_DEVICE, 1, &small->memory[small->n], &host) == TN_OK)
+        small->n++;
+    return small->n == wanted;
+}
+
+/* What info says is free where `alloc` gives not even a byte, with so many small blocks and more in it; UINT64_MAX: it
+ * cannot be filled. */
+static uint64_t left_when_full(tc_contract *k, const tc_subject *s, int n_small, hoard *h,
+                               smalls *small) {
+    uint64_t left = UINT64_MAX, total = total_bytes(s);
+    uint64_t block = total / PARTS / 4096 * 4096;
+    if (s->max_allocation && block > s->max_allocation)
+        block = s->max_allocation;
+    small->n = 0;
+    if (take_small(s, n_small, small)) {
+        take_all(k, s, block > 4096 ? block : 4096, DEVICE_BOUND, h);
+        if (!tc_failed(k) && h->full && !take_small(s, n_small + MOST_SMALL / 2, small))
+            left = tc_free_bytes(s);
+        give_back(s, h, false);
+    }
+    while (small->n > 0)
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, small->memory[--small->n]);
+    return left;
+}
+
+/* A block takes what the driver rounds it up to, and that is not free. */
+static void exhaustion_small(tc_contract *k) {
+    tc_subject s;
+    hoard *h = tc_arena_array(&k->arena, 1, sizeof *h);
+    smalls *small = tc_arena_array(&k->arena, 1, sizeof *small);
+    if (!h || !small) {
+        TC_CASE_ERROR(k->out, "the host has no memory for a list of allocations");
+        return;
+    }
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before small blocks fill memory"))
+        return;
+    if (tc_free_bytes(&s) == UINT64_MAX || !total_bytes(&s)) {
+        TC_NOT_OFFERED(k, "no info of memory that is the device's alone");
+    } else {
+        bool untold = true;
+        uint64_t without = 0, with = 0;
+        for (int i = 0; untold && i < ROUNDS && !tc_failed(k); i++) {
+            without = left_when_full(k, &s, 0, h, small);
+            with = left_when_full(k, &s, SMALL, h, small);
+            untold = without != UINT64_MAX && with != UINT64_MAX && with > without + UNTOLD;
+        }
+        if (untold)
+            TC_BROKEN(k, TNP_MEMORY_INFO,
+                      "alloc refuses even a byte, and info says that %llu bytes are free among %d "
+                      "blocks of one byte, %llu without them: a block takes what it is rounded up "
+                      "to",
+                      (unsigned long long)with, SMALL, (unsigned long long)without);
+    }
+    tc_subject_close(&s);
+}
+
+/* ---- sizes that no device has ------------------------------------------------------------ */
+
+/* Refused, and not charged. */
 static void exhaustion_huge(tc_contract *k) {
     static const uint64_t sizes[] = {UINT64_C(1) << 50, UINT64_C(1) << 62, UINT64_MAX / 2,
                                      UINT64_MAX - 4096, UINT64_MAX - 63,   UINT64_MAX};
@@ -333,5 +404,6 @@ const tc_contract_row tc_exhaustion_rows[] = {
     {"exhaustion-device", "", TC_STANDARD, exhaustion_device},
     {"exhaustion-again", "", TC_STANDARD, exhaustion_again},
     {"exhaustion-huge", "", TC_SMOKE, exhaustion_huge},
+    {"exhaustion-small", "", TC_STANDARD, exhaustion_small},
     {0},
 };
