@@ -11,14 +11,14 @@
 #include <string.h>
 
 static const tc_contract_row *const contract_tables[] = {
-    tc_property_rows,     tc_record_rows,      tc_memory_rows,       tc_transfer_rows,
-    tc_stream_rows,       tc_event_rows,       tc_error_rows,        tc_thread_rows,
-    tc_device_rows,       tc_space_rows,       tc_native_rows,       tc_prepare_rows,
-    tc_workload_rows,     tc_graph_rows,       tc_graph_order_rows,  tc_graph_race_rows,
-    tc_size_rows,         tc_queue_rows,       tc_concurrent_rows,   tc_graph_done_rows,
-    tc_memory_race_rows,  tc_pair_rows,        tc_far_rows,          tc_graph_hand_rows,
-    tc_asked_rows,        tc_long_wait_rows,   tc_event_clock_rows,  tc_two_waits_rows,
-    tc_capture_race_rows, tc_memory_size_rows, tc_capture_meet_rows,
+    tc_property_rows,     tc_record_rows,       tc_memory_rows,      tc_transfer_rows,
+    tc_stream_rows,       tc_event_rows,        tc_error_rows,       tc_thread_rows,
+    tc_device_rows,       tc_space_rows,        tc_native_rows,      tc_prepare_rows,
+    tc_workload_rows,     tc_graph_rows,        tc_graph_order_rows, tc_graph_race_rows,
+    tc_size_rows,         tc_queue_rows,        tc_concurrent_rows,  tc_graph_done_rows,
+    tc_memory_race_rows,  tc_pair_rows,         tc_far_rows,         tc_graph_hand_rows,
+    tc_asked_rows,        tc_long_wait_rows,    tc_event_clock_rows, tc_two_waits_rows,
+    tc_many_streams_rows, tc_capture_race_rows, tc_memory_size_rows, tc_capture_meet_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
