@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000, MOST = 1 << 20 };
+enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000, LONGER = 40000, MOST = 1 << 20 };
 static const double MEETING_SECONDS = 0.002;
 enum { GATE_BYTES = 8 << 20, GATE_FILLS = 4 }; /* a millisecond or two */
 
@@ -59,7 +59,7 @@ static bool prepare_lane(tc_comparison *m, lane *l, int which, tn_stream_impl *s
     for (uint32_t a = 0; a < m->call.record->n_args; a++)
         if (m->call.record->args[a].kind == TC_ARG_TENSOR)
             elements += m->call.args[a].tensor.shape.numel; /* as many calls in each lane */
-    l->n = elements > LONG ? LONG_CALLS : CALLS;
+    l->n = elements > LONGER ? 1 : elements > LONG ? LONG_CALLS : CALLS;
     l->times = 1 + MOST / (1 + elements * l->n);
     for (int i = 0; i < l->n; i++) {
         l->calls[i] = call;
