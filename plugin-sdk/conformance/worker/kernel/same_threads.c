@@ -270,14 +270,15 @@ static bool fill_for_modes(tc_arena *arena, tc_invocation *add, uint32_t n_threa
     return true;
 }
 
-/* The plugin's own threads are as they were when a call is over; of operators of one rounding the calls themselves show it. */
+/* The plugin's own threads are as they were when a call is over; of operators of one rounding the calls themselves show
+ * it. Of the others a third of the lines tries it, which takes longer than most calls. */
 static void check_modes(tc_comparison *m, uint32_t n_threads) {
     tc_arena arena = {NULL};
     tc_invocation add;
     tc_result result = {0};
     tc_verdict v = {.status = TC_PASS};
     bool plain = m->call.record->pointwise && m->call.record->ulps <= 0;
-    if (!plain && fill_for_modes(&arena, &add, n_threads) &&
+    if (!plain && m->c->seed / 64 % 3 == 0 && fill_for_modes(&arena, &add, n_threads) &&
         tc_claimed_kernel(m->subject, &add, &v) && tc_execute(m->subject, &add, &result, &v) &&
         tc_check_success(&add, &result, &v))
         tc_check_outputs(&add, &result, m->subject, &v);
