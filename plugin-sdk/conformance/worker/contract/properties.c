@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct property {
@@ -224,14 +225,52 @@ static void keep_texts(const tc_subject *s, uint32_t index, text texts[N_PROPERT
     }
 }
 
-/* The texts of each device are still there when everything was asked of every device, here and on another thread. */
+typedef struct keeper {
+    const tc_subject *s;
+    uint32_t index;
+    text texts[N_PROPERTIES];
+} keeper;
+
+static void *keep_on_a_thread(void *context) {
+    keeper *a = context;
+    keep_texts(a->s, a->index, a->texts);
+    return NULL;
+}
+
+/* Whoever gets the memory that an ended thread had writes to it. */
+static void *write_to_what_is_free(void *context) {
+    enum { SIZES = 64, EACH = 4, STEP = 16 };
+    void *blocks[SIZES * EACH];
+    (void)context;
+    for (int i = 0; i < SIZES * EACH; i++) {
+        size_t bytes = (size_t)(i / EACH + 1) * STEP;
+        blocks[i] = malloc(bytes);
+        if (blocks[i])
+            memset(blocks[i], POISON, bytes);
+    }
+    for (int i = 0; i < SIZES * EACH; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+/* The texts of each device are still there when everything was asked of every device, here and on another thread, also
+ * when the thread that asked for them has ended. */
 static void names(tc_contract *k) {
     const tc_subject *s = k->subject;
     asker a = {.s = s};
-    text texts[N_PROPERTIES];
-    for (uint32_t i = 0; i < s->n_devices && !tc_failed(k); i++) {
+    keeper kept = {.s = s};
+    const text *texts = kept.texts;
+    for (uint32_t i = 0; i < 2 * s->n_devices && !tc_failed(k); i++) {
         pthread_t thread;
-        keep_texts(s, i, texts);
+        bool here = i < s->n_devices;
+        kept.index = i % s->n_devices;
+        if (here || pthread_create(&thread, NULL, keep_on_a_thread, &kept) != 0)
+            keep_on_a_thread(&kept);
+        else
+            pthread_join(thread, NULL);
+        write_to_what_is_free(NULL);
+        if (pthread_create(&thread, NULL, write_to_what_is_free, NULL) == 0)
+            pthread_join(thread, NULL);
         for (uint32_t j = 0; j < s->n_devices; j++)
             (void)tc_properties_sum(s, j);
         if (pthread_create(&thread, NULL, ask_on_one_processor, &a) == 0)
@@ -241,8 +280,9 @@ static void names(tc_contract *k) {
                 strncmp(texts[p].kept, texts[p].answer, sizeof texts[p].kept - 1) != 0)
                 TC_BROKEN(
                     k, TNP_PROPERTY_STABLE,
-                    "%s of device %u became '%.100s' when every device was asked for all it has",
-                    properties[p].name, i, texts[p].answer);
+                    "%s of device %u became '%.100s' when every device was asked for all it has%s",
+                    properties[p].name, kept.index, texts[p].answer,
+                    here ? "" : ", the thread that had asked first having ended");
     }
 }
 

@@ -230,6 +230,13 @@ static void list(const tc_sampler *m) {
         tc_line packed = call_line(m, &(struct sized){1, 2, 20011, 67}, 0, 4, 4, 0, 0);
         tc_line_add(&packed, "data=exact");
         tc_emit(m, packed);
+        /* Parts of K, and more tiles beside each other that share them than there are threads; gathered, in f32 as well. */
+        int gathered = m->types[0] == TN_F32 ? 3 : 0;
+        tc_line tiles =
+            call_line(m, &(struct sized){1, 2, 2100, 1040}, 0, gathered, gathered, 0, 0);
+        tc_line_add(&tiles, "data=exact seed=1"); /* once is enough */
+        if (tc_is_float(m->types[0]) && m->types[0] != TN_F64)
+            tc_emit(m, tiles);
         for (int f = 1; !batched && f < TC_LENGTH(factors); f++) /* parts of K that are joined */
             if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
                 for (int64_t k = 600; k <= 4200; k += 3600) /* transposed: packed */
