@@ -120,7 +120,34 @@ static void newer_host(tc_contract *k) {
                   host.abi_version >> 16, host.abi_version & 0xffff);
 }
 
+/* What one host has got stays as it is while hosts of every other kind ask. */
+static void other_hosts(tc_contract *k) {
+    enum { MORE = 64 };
+    tn_plugin_query_fn query;
+    const tn_plugin *plugin = tc_lifecycle_query(k);
+    if (!plugin || !tc_lifecycle_object(k, &query))
+        return;
+    uint64_t before = tc_tables_sum(plugin);
+    for (uint64_t bytes = 16; bytes <= sizeof(tn_host) + MORE && !tc_failed(k); bytes += 8)
+        for (uint32_t newer = 0; newer < 2; newer++) {
+            struct {
+                tn_host host;
+                unsigned char more[MORE];
+            } other = {.host = *tc_host_table()};
+            other.host.struct_size = bytes;
+            other.host.abi_version += newer;
+            query(&other.host);
+            if (tc_tables_sum(plugin) != before)
+                TC_BROKEN(k, TNP_TABLE_CONSTANT,
+                          "the table that one host had got changed when another, of version %u.%u "
+                          "with a table of %llu bytes, asked for its own",
+                          other.host.abi_version >> 16, other.host.abi_version & 0xffff,
+                          (unsigned long long)bytes);
+        }
+}
+
 const tc_contract_row tc_host_compatibility_rows[] = {
+    {"host-others", "", TC_SMOKE, other_hosts},
     {"host-older", "", TC_SMOKE, older_host},
     {"host-cut", "", TC_STANDARD, cut_host},
     {"host-another", "", TC_SMOKE, another_host},

@@ -195,8 +195,11 @@ static void list(const tc_sampler *m) {
             tc_emit_data(m, &l, 0);
         else
             tc_emit(m, l);
-        if (m->set == TC_SMOKE)
+        if (m->set == TC_SMOKE) { /* one that lies otherwise, too */
+            tc_emit(m,
+                    call_line(m, &sized[k], NULL, k ? TC_LAYOUT_REVERSED : TC_LAYOUT_PADDED, "1"));
             continue;
+        }
         if (k < N_LAID_OUT || k == TC_LENGTH(sized) - 1)
             list_layouts(m, &sized[k]);
         if (tc_record_arg(m->record, "alpha") >= 0) {
