@@ -220,12 +220,25 @@ static const tc_contract_row leaving_rows[] = {
 };
 
 static const tc_contract_row *const process_tables[] = {
-    tc_load_rows,        tc_table_rows,       tc_life_rows,
-    tc_open_rows,        tc_fork_rows,        tc_two_hosts_rows,
-    tc_two_options_rows, tc_host_memory_rows, tc_host_compatibility_rows,
-    tc_environment_rows, tc_exhaustion_rows,  tc_lost_rows,
-    tc_order_rows,       tc_pair_host_rows,   leaving_rows,
-    tc_release_rows,     tc_total_rows,       tc_first_call_rows,
+    tc_load_rows,
+    tc_table_rows,
+    tc_life_rows,
+    tc_open_rows,
+    tc_fork_rows,
+    tc_two_hosts_rows,
+    tc_two_options_rows,
+    tc_host_memory_rows,
+    tc_host_memory_among_rows,
+    tc_host_compatibility_rows,
+    tc_environment_rows,
+    tc_exhaustion_rows,
+    tc_lost_rows,
+    tc_order_rows,
+    tc_pair_host_rows,
+    leaving_rows,
+    tc_release_rows,
+    tc_total_rows,
+    tc_first_call_rows,
 
 };
 
