@@ -283,6 +283,22 @@ static void list_cells(const tc_sampler *m, const char *attrs, const char *name)
     }
 }
 
+/* One tensor given twice, or more often: NaN does not equal itself, nor is infinity less infinity 0. */
+static void list_special_shared(const tc_sampler *m, const char *attrs) {
+    const tc_arg *args = m->record->args;
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        for (uint32_t b = a + 1; b < m->record->n_args; b++) {
+            tn_dtype dtype = tc_dtype_of(m->record->arg_types[a], m->types);
+            if (args[a].kind != TC_ARG_TENSOR || args[b].kind != TC_ARG_TENSOR ||
+                !tc_is_float(dtype) || dtype != tc_dtype_of(m->record->arg_types[b], m->types))
+                continue;
+            tc_line l = call_line(m, attrs, 1, TC_SIZES(361), -1, TC_LAYOUT_DENSE);
+            tc_line_add(&l, "data=special drawn=special shared=%s", args[a].name);
+            tc_emit(m, l);
+            return;
+        }
+}
+
 /* All pairs of special values where tensors lie apart, which kernels take another way; and each of them
  * as the one number of a row. */
 static void list_special(const tc_sampler *m, const char *attrs) {
@@ -300,6 +316,7 @@ static void list_special(const tc_sampler *m, const char *attrs) {
         tc_line_add(&l, "data=special drawn=special");
         tc_emit(m, l);
     }
+    list_special_shared(m, attrs);
 }
 
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
