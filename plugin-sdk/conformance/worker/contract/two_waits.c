@@ -1,5 +1,5 @@
-/* Two threads that wait for one stream, the second for more than the first: when the first goes on the second is not
- * forgotten, in whichever ways the two wait. */
+/* Threads that wait for one stream. Two, the second for more than the first: when the first goes on the second is not
+ * forgotten, in whichever ways the two wait. And as many as a byte does not count: none is forgotten. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <pthread.h>
@@ -76,7 +76,47 @@ static void two_waits(tc_contract *k) {
     tc_stream_sync(k, both[0].stream);
 }
 
+/* All of them are in their wait when the stream's work ends, as a rule. */
+static void many_waits(tc_contract *k) {
+    enum { WAITERS = 256 };
+    static const size_t STACK = 1 << 18;
+    tc_work work;
+    tc_buffer b;
+    waiter first = {.s = k->subject, .b = &b}, *all = NULL;
+    pthread_t threads[WAITERS];
+    pthread_attr_t attributes;
+    if (!tc_has_streams(k) || !tc_work_create(k, k->subject, &work) ||
+        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, SMALL, &b) ||
+        !tc_stream_create(k, k->subject, 0, &first.stream) ||
+        !tc_event_create(k, k->subject, 0, &first.event))
+        return;
+    if (!(all = tc_arena_array(&k->arena, WAITERS, sizeof *all))) {
+        TC_CASE_ERROR(k->out, "the host has no memory for %d threads", WAITERS);
+        return;
+    }
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK);
+    for (first.way = STREAM; first.way <= EVENT && !tc_failed(k);
+         first.way++) { /* reads have places of their own */
+        int n = 0;
+        if (!queue(k, &work, &first, 0.15))
+            break;
+        for (; n < WAITERS; n++) {
+            all[n] = first;
+            if (pthread_create(&threads[n], &attributes, wait_for_it, &all[n]) != 0)
+                break;
+        }
+        for (int i = 0; i < n; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < n && !tc_failed(k); i++)
+            tc_must(k, TNP_THREADS_CONCURRENT, all[i].status, ways[first.way]);
+    }
+    pthread_attr_destroy(&attributes);
+    tc_stream_sync(k, first.stream);
+}
+
 const tc_contract_row tc_two_waits_rows[] = {
     {"thread-two-waits", "", TC_SMOKE, two_waits},
+    {"thread-many-waits", "", TC_STANDARD, many_waits},
     {0},
 };
