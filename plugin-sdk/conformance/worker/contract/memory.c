@@ -258,7 +258,7 @@ static void info_short(tc_contract *k, int32_t space) {
 
 /* A caller that knows more than the plugin is told as much as others, and gets the rest back as it was. */
 static void info_long(tc_contract *k, int32_t space) {
-    const uint64_t untold = 0x7171717171717171;
+    uint64_t untold = 0x7171717171717171;
     tn_memory_info plain = {.struct_size = sizeof plain};
     struct {
         tn_memory_info info;
@@ -519,7 +519,7 @@ static bool changes_free(tc_contract *k, bool at_once, bool yields) {
  * are at it at once or in turn; an update that is lost takes many tries to be met. */
 static void account(tc_contract *k) {
     enum { ROUNDS = 16, ENOUGH = 2 };
-    const double seconds = tc_fence_is_set() ? 0.3 : 2; /* fenced pages are slow to come and go */
+    double seconds = tc_fence_is_set() ? 0.3 : 2; /* fenced pages are slow to come and go */
     uint64_t before = tc_free_bytes(k->subject);
     double end = tc_now() + seconds;
     int at_once = 0, in_turn = 0;
