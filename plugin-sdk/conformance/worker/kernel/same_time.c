@@ -9,7 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000, LONGER = 40000, MOST = 1 << 20 };
+enum {
+    THREADS = 4,
+    STREAMS = 3,
+    CALLS = 12,
+    LONG_CALLS = 3,
+    LONG = 2000,
+    LONGER = 40000,
+    MOST = 1 << 20
+};
 static const double MEETING_SECONDS = 0.002;
 enum { GATE_BYTES = 8 << 20, GATE_FILLS = 4 }; /* a millisecond or two */
 
