@@ -283,20 +283,23 @@ static void list_cells(const tc_sampler *m, const char *attrs, const char *name)
     }
 }
 
+static bool are_alike(const tc_sampler *m, uint32_t a, uint32_t b) {
+    const tc_arg *args = m->record->args;
+    const int8_t *types = m->record->arg_types;
+    return args[a].kind == TC_ARG_TENSOR && args[b].kind == TC_ARG_TENSOR &&
+           tc_dtype_of(types[a], m->types) == tc_dtype_of(types[b], m->types);
+}
+
 /* One tensor given twice, or more often: NaN does not equal itself, nor is infinity less infinity 0. */
 static void list_special_shared(const tc_sampler *m, const char *attrs) {
-    const tc_arg *args = m->record->args;
     for (uint32_t a = 0; a < m->record->n_args; a++)
-        for (uint32_t b = a + 1; b < m->record->n_args; b++) {
-            tn_dtype dtype = tc_dtype_of(m->record->arg_types[a], m->types);
-            if (args[a].kind != TC_ARG_TENSOR || args[b].kind != TC_ARG_TENSOR ||
-                !tc_is_float(dtype) || dtype != tc_dtype_of(m->record->arg_types[b], m->types))
-                continue;
-            tc_line l = call_line(m, attrs, 1, TC_SIZES(361), -1, TC_LAYOUT_DENSE);
-            tc_line_add(&l, "data=special drawn=special shared=%s", args[a].name);
-            tc_emit(m, l);
-            return;
-        }
+        for (uint32_t b = a + 1; b < m->record->n_args; b++)
+            if (are_alike(m, a, b) && tc_is_float(tc_dtype_of(m->record->arg_types[a], m->types))) {
+                tc_line l = call_line(m, attrs, 1, TC_SIZES(361), -1, TC_LAYOUT_DENSE);
+                tc_line_add(&l, "data=special drawn=special shared=%s", m->record->args[a].name);
+                tc_emit(m, l);
+                return;
+            }
 }
 
 /* All pairs of special values where tensors lie apart, which kernels take another way; and each of them
