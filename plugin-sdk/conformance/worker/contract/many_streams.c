@@ -78,15 +78,15 @@ static void step(tc_scene *n) {
  * free last, or in the middle. */
 static void turns(tc_contract *k) {
     tc_scene n;
-    tc_work work;
+    tc_work work[STREAMS]; /* its memory is one stream's */
     tn_stream_impl *streams[STREAMS];
-    bool ok = tc_scene_set_up(k, &n) && tc_work_create(k, n.s, &work) && capture_step(&n);
+    bool ok = tc_scene_set_up(k, &n) && capture_step(&n);
     for (int i = 0; i < STREAMS && ok; i++)
-        ok = tc_stream_create(k, n.s, 0, &streams[i]);
+        ok = tc_stream_create(k, n.s, 0, &streams[i]) && tc_work_create(k, n.s, &work[i]);
     for (int round = 0; round < ROUNDS && ok; round++) {
         for (int i = 0; i < STREAMS && ok; i++) {
             int place = round ? (int)tc_below(&k->random, STREAMS) : STREAMS - 1 - i;
-            ok = tc_work_hold(k, &work, streams[i], 0.006 * place) &&
+            ok = tc_work_hold(k, &work[i], streams[i], 0.006 * place) &&
                  tc_scene_launch(&n, n.graph, streams[i]);
             step(&n);
         }
