@@ -233,7 +233,10 @@ static void exhaustion_again(tc_contract *k) {
 
 /* ---- what small blocks take -------------------------------------------------------------- */
 
-enum { MOST_SMALL = 24000, SMALL = 12000, UNTOLD = 3 << 19 /* bytes */ };
+enum { SMALL = 24000, MORE_SMALL = 12000, MOST_SMALL = SMALL + MORE_SMALL };
+
+/* More than the pieces in which drivers take memory. */
+static const uint64_t UNTOLD = 4 << 20;
 
 typedef struct smalls {
     tn_memory memory[MOST_SMALL];
@@ -260,7 +263,7 @@ static uint64_t left_when_full(tc_contract *k, const tc_subject *s, int n_small,
     small->n = 0;
     if (take_small(s, n_small, small)) {
         take_all(k, s, block > 4096 ? block : 4096, DEVICE_BOUND, h);
-        if (!tc_failed(k) && h->full && !take_small(s, n_small + MOST_SMALL / 2, small))
+        if (!tc_failed(k) && h->full && !take_small(s, n_small + MORE_SMALL, small))
             left = tc_free_bytes(s);
         give_back(s, h, false);
     }

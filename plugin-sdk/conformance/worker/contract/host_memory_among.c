@@ -14,8 +14,9 @@ typedef struct thing {
     tn_requirement requirement;
     int most;
     bool (*offered)(const tc_subject *s);
-    tn_status (*make)(const tc_subject *s, void **out);
-    void (*destroy)(const tc_subject *s, void *one);
+    tn_status (*make)(const tc_subject *s, int32_t space, void **out);
+    void (*destroy)(const tc_subject *s, int32_t space, void *one);
+    int32_t space; /* of memory */
 } thing;
 
 static bool has_memory(const tc_subject *s) {
@@ -23,39 +24,28 @@ static bool has_memory(const tc_subject *s) {
     return true;
 }
 
-static tn_status make_memory(const tc_subject *s, void **out) {
-    tn_memory memory = 0;
-    void *host;
-    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, 64, &memory, &host);
-    *out = (void *)(uintptr_t)memory;
-    return status;
-}
-
-static void free_memory(const tc_subject *s, void *one) {
-    s->memory->dealloc(s->device, TN_SPACE_DEVICE, (tn_memory)(uintptr_t)one);
-}
-
 static bool has_pinned(const tc_subject *s) {
     return s->spaces >> TN_SPACE_PINNED & 1;
 }
 
-static tn_status make_pinned(const tc_subject *s, void **out) {
+static tn_status make_block(const tc_subject *s, int32_t space, void **out) {
     tn_memory memory = 0;
     void *host;
-    tn_status status = tc_alloc(s, TN_SPACE_PINNED, 64, &memory, &host);
+    tn_status status = tc_alloc(s, space, 64, &memory, &host);
     *out = (void *)(uintptr_t)memory;
     return status;
 }
 
-static void free_pinned(const tc_subject *s, void *one) {
-    s->memory->dealloc(s->device, TN_SPACE_PINNED, (tn_memory)(uintptr_t)one);
+static void free_block(const tc_subject *s, int32_t space, void *one) {
+    s->memory->dealloc(s->device, space, (tn_memory)(uintptr_t)one);
 }
 
 static bool has_streams(const tc_subject *s) {
     return s->ops->streams && s->ops->events;
 }
 
-static tn_status make_event(const tc_subject *s, void **out) {
+static tn_status make_event(const tc_subject *s, int32_t space, void **out) {
+    (void)space;
     tn_event_impl *event = NULL;
     tn_status status = s->ops->events->create(s->device, 0, &event);
     if (status == TN_OK) { /* a mark of it, too; without memory for one it is but an event */
@@ -66,26 +56,29 @@ static tn_status make_event(const tc_subject *s, void **out) {
     return status;
 }
 
-static void destroy_event(const tc_subject *s, void *one) {
+static void destroy_event(const tc_subject *s, int32_t space, void *one) {
+    (void)space;
     s->ops->events->destroy(one);
 }
 
-static tn_status make_stream(const tc_subject *s, void **out) {
+static tn_status make_stream(const tc_subject *s, int32_t space, void **out) {
+    (void)space;
     tn_stream_impl *stream = NULL;
     tn_status status = s->ops->streams->create(s->device, 0, &stream);
     *out = stream;
     return status;
 }
 
-static void destroy_stream(const tc_subject *s, void *one) {
+static void destroy_stream(const tc_subject *s, int32_t space, void *one) {
+    (void)space;
     s->ops->streams->destroy(one);
 }
 
 static const thing things[] = {
-    {"memory", TNP_ALLOC_HANDLE, MOST, has_memory, make_memory, free_memory},
-    {"pinned", TNP_ALLOC_HANDLE, 150, has_pinned, make_pinned, free_pinned},
-    {"event", TNP_EVENT_CREATE, MOST, has_streams, make_event, destroy_event},
-    {"stream", TNP_STREAM_CREATE, 70, has_streams, make_stream, destroy_stream},
+    {"memory", TNP_ALLOC_HANDLE, MOST, has_memory, make_block, free_block, TN_SPACE_DEVICE},
+    {"pinned", TNP_ALLOC_HANDLE, 150, has_pinned, make_block, free_block, TN_SPACE_PINNED},
+    {"event", TNP_EVENT_CREATE, MOST, has_streams, make_event, destroy_event, 0},
+    {"stream", TNP_STREAM_CREATE, 70, has_streams, make_stream, destroy_stream, 0},
 };
 
 /* One more, for which first each of some allocations fails; then there is memory again. */
@@ -98,7 +91,7 @@ static bool make_one(tc_contract *k, const tc_subject *s, const thing *t, int n,
     for (int i = 0; i < FAILING && failed && !tc_failed(k); i++) {
         tc_host_forget();
         tc_host_fail_after(i);
-        status = t->make(s, out);
+        status = t->make(s, t->space, out);
         failed = tc_host_failed();
         tc_host_fail_after(-1);
         if (status == TN_OK) /* it did without */
@@ -108,7 +101,7 @@ static bool make_one(tc_contract *k, const tc_subject *s, const thing *t, int n,
     }
     snprintf(what, sizeof what, "one %s more than %d, once there is host memory again,", t->name,
              n);
-    return !tc_failed(k) && tc_must(k, t->requirement, t->make(s, out), what);
+    return !tc_failed(k) && tc_must(k, t->requirement, t->make(s, t->space, out), what);
 }
 
 static void make_all(tc_contract *k, tc_subject *s, const thing *t, void *made[MOST]) {
@@ -123,7 +116,7 @@ static void make_all(tc_contract *k, tc_subject *s, const thing *t, void *made[M
         tc_lifecycle_probe(k, s, TC_WORK_SMALL, TNP_HOST_ALLOC_FAILURE,
                            "after host memory had run out among many", NULL);
     while (n > 0)
-        t->destroy(s, made[--n]);
+        t->destroy(s, t->space, made[--n]);
 }
 
 static void among(tc_contract *k) {

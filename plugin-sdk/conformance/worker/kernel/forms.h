@@ -5,8 +5,8 @@
  * every tensor lying in a way of its own at once, some with dimensions of one element whose strides say
  * nothing, and some with one size grown until threads, chunks and tiles are many. Special values are
  * there once more with tensors that lie apart. A dense line and one with strides have all tensors in one
- * allocation, and a few have their inputs in the memory of one of them, each with sizes of its own. Each scalar attribute is made each end of its dtype, and of f64 what f32 has not. In one dtype there is
- * one with each attribute changed alone, and one with each tensor dense in other orders of its
+ * allocation, and a few have their inputs in the memory of one of them, each with sizes of its own. Each
+ * scalar attribute is made each end of its dtype, and of f64 what f32 has not. In one dtype there is one with each attribute changed alone, and one with each tensor dense in other orders of its
  * dimensions. And some become random neighbours of themselves: sizes, ranks and strides that nobody
  * thought of. What becomes of a line follows from the line alone, whatever stands around it.
  */
