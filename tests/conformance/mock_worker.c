@@ -179,7 +179,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%s", value ? value : "none");
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
-    } else if (strcmp(s, "when") == 0) {
+    } else if (strcmp(s, "when") == 0 || strcmp(s, "memory-when") == 0) {
         double start = seconds();
         usleep(30000);
         tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%.6f %.6f", start, seconds());
