@@ -12,7 +12,7 @@
 enum {
     THREADS = 4,
     STREAMS = 3,
-    CALLS = 12,
+    CALLS = 8,
     LONG_CALLS = 3,
     LONG = 2000,
     LONGER = 40000,
