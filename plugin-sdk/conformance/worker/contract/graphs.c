@@ -322,13 +322,23 @@ static void refuse_peer(tc_scene *n) {
     s->ops->close(device);
 }
 
+/* Where there is nothing to wait for and nothing to run, too. */
+static void refuse_nothing(tc_scene *n, tn_event_impl *never, tn_graph_impl *nothing) {
+    refused(n, n->s->ops->events->wait(n->stream, never),
+            "wait of a stream that captures, for an event that was never recorded");
+    refused(n, n->ext->launch(nothing, n->stream),
+            "launch of a graph of nothing on a stream that captures");
+}
+
 /* What is refused is not done, neither now nor by a launch. */
 static void refuses(tc_contract *k) {
     tc_scene n;
-    tn_event_impl *event = NULL;
+    tn_event_impl *event = NULL, *never = NULL;
+    tn_graph_impl *nothing = NULL;
     tn_graph_impl *none = (tn_graph_impl *)(void *)k; /* it is cleared */
     unsigned char bytes[1000];
     if (!tc_scene_set_up(k, &n) || !tc_event_create(k, n.s, 0, &event) ||
+        !tc_event_create(k, n.s, 0, &never) || !tc_scene_begin(&n) || !tc_scene_end(&n, &nothing) ||
         !tc_scene_capture_fill(&n, &n.b, 0x66, &n.second) ||
         !tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(event, n.other), "record"))
         return;
@@ -354,6 +364,7 @@ static void refuses(tc_contract *k) {
         refused(&n, ops->events->wait(n.stream, event), "wait of a stream that captures");
         refused(&n, n.ext->begin(n.stream), "begin on a stream that captures");
         refused(&n, n.ext->launch(n.second, n.stream), "launch on a stream that captures");
+        refuse_nothing(&n, never, nothing);
         refuse_peer(&n);
         for (size_t i = 0; i < sizeof bytes; i++)
             if (bytes[i] != 0x77)
@@ -374,6 +385,7 @@ static void refuses(tc_contract *k) {
                                "a graph of which a launch was refused");
         }
     }
+    n.ext->destroy(nothing);
     tc_scene_finish(&n);
 }
 

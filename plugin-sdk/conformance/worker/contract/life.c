@@ -208,10 +208,16 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
 /* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left
  * behind. */
 static void try_options(tc_contract *k) {
-    static const char *const values[] = {"",        hardly_any,
-                                         "-1",      "99999999999999999999999",
-                                         "1",       "0", /* behind "1": look_at_none */
-                                         "1000003", "/dev/null/none"};
+    static char longer_than_buffers[5000];
+    static const char *const values[] = {"",
+                                         hardly_any,
+                                         "-1",
+                                         "99999999999999999999999",
+                                         "1",
+                                         "0", /* behind "1": look_at_none */
+                                         "1000003",
+                                         "/dev/null/none",
+                                         longer_than_buffers};
     tn_host host = *tc_host_table();
     tc_subject s;
     host.option = garbled_option;
@@ -220,6 +226,7 @@ static void try_options(tc_contract *k) {
     int64_t threads = live_and_count(k, TNP_INIT_RESULT, "before options are tried", 0);
     if (tc_failed(k) || !tc_lifecycle_load(k, &s))
         return;
+    memset(longer_than_buffers, 'x', sizeof longer_than_buffers - 1);
     options.tables = tc_tables_sum(s.plugin);
     init_garbled(k, &s, &host);
     if (options.asked.n == 0) {

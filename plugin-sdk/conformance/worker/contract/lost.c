@@ -35,6 +35,7 @@ typedef struct scene {
     void *pinned_host;
     tn_stream_impl *stream, *unused;
     tn_event_impl *event, *start, *of_other;
+    tn_event_impl *never; /* recorded, and without a clock */
     tc_invocation call;
     tc_placed placed;
     bool has_kernel;
@@ -60,6 +61,8 @@ static bool make_things(scene *n) {
                    "create of an event") &&
            tc_must(k, TNP_EVENT_CREATE,
                    s->ops->events->create(s->device, TN_EVENT_TIMING, &n->start),
+                   "create of an event") &&
+           tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, 0, &n->never),
                    "create of an event") &&
            tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(n->start, n->stream), "record");
 }
@@ -108,6 +111,8 @@ static void finish(scene *n) {
         s->ops->events->destroy(n->event);
     if (n->start)
         s->ops->events->destroy(n->start);
+    if (n->never)
+        s->ops->events->destroy(n->never);
     if (n->stream)
         s->ops->streams->destroy(n->stream);
     if (n->unused)
@@ -121,18 +126,22 @@ static void finish(scene *n) {
 }
 
 /* Queues commands until one is answered with the loss. */
-static bool lose_it(scene *n) {
+static bool lose_by(scene *n, tn_stream_impl *stream) {
     const tc_subject *s = &n->s;
     tn_status status = TN_OK;
     for (int i = 0; i < MOST && status == TN_OK; i++) {
-        status = s->memory->fill(s->device, n->stream, n->memory, 0, (uint8_t)i, BYTES);
+        status = s->memory->fill(s->device, stream, n->memory, 0, (uint8_t)i, BYTES);
         if (status == TN_OK && i % 64 == 63)
-            status = s->ops->streams->synchronize(n->stream);
+            status = s->ops->streams->synchronize(stream);
     }
     return status == TN_ERR_DEVICE_LOST ||
            TC_BROKEN(n->k, TNP_DEVICE_LOST_FAILS,
                      "option lose=%s: after %d commands the device is not lost (%s)", lose.value,
                      MOST, tc_tn_status_name(status));
+}
+
+static bool lose_it(scene *n) {
+    return lose_by(n, n->stream);
 }
 
 #define LOST(n, call, what) \
@@ -143,16 +152,52 @@ static bool lose_it(scene *n) {
                      what " on a lost device"); \
     } while (0)
 
+/* The loss comes before what else is wrong with two events. */
+static void call_elapsed(scene *n) {
+    const tn_event_ops *events = n->s.ops->events;
+    double ns;
+    if (!TN_HAS(events, tn_event_ops, elapsed) || !events->elapsed)
+        return;
+    LOST(n, events->elapsed(n->start, n->start, &ns), "elapsed");
+    LOST(n, events->elapsed(n->start, n->never, &ns), "elapsed to an event without a clock");
+    LOST(n, events->elapsed(n->never, n->start, &ns), "elapsed from an event without a clock");
+    if (!n->of_other)
+        return;
+    LOST(n, events->elapsed(n->start, n->of_other, &ns), "elapsed to an event of another device");
+    LOST(n, events->elapsed(n->of_other, n->start, &ns), "elapsed from an event of another device");
+}
+
+static void call_events(scene *n) {
+    const tn_event_ops *events = n->s.ops->events;
+    tn_event_impl *event = NULL;
+    LOST(n, events->create(n->s.device, 0, &event), "create of an event");
+    LOST(n, events->create(n->s.device, 0x80000000, &event),
+         "create of an event with an unknown flag");
+    LOST(n, events->record(n->event, n->stream), "record of an event");
+    LOST(n, events->wait(n->stream, n->start), "wait for an event");
+    LOST(n, events->query(n->event), "query of an event");
+    LOST(n, events->query(n->start), "query of an event that was passed before");
+    LOST(n, events->synchronize(n->start), "synchronize of an event");
+    LOST(n, events->wait(n->stream, n->never), "wait for an event that was never recorded");
+    LOST(n, events->query(n->never), "query of an event that was never recorded");
+    LOST(n, events->synchronize(n->never), "synchronize of an event that was never recorded");
+    call_elapsed(n);
+    if (!n->of_other)
+        return;
+    LOST(n, events->wait(n->other.stream, n->start),
+         "wait of another device's stream for an event");
+    LOST(n, events->wait(n->other.stream, n->never),
+         "wait of another device's stream for an event that was never recorded");
+    LOST(n, events->wait(n->stream, n->of_other), "wait for an event of another device");
+}
+
 static void call_everything(scene *n) {
     tc_subject *s = &n->s;
     const tn_memory_ops *m = s->memory;
-    const tn_event_ops *events = s->ops->events;
     unsigned char bytes[64] = {0};
     tn_memory memory;
     tn_stream_impl *stream = NULL;
-    tn_event_impl *event = NULL;
     void *host;
-    double ns;
     LOST(n, tc_alloc(s, TN_SPACE_DEVICE, 100, &memory, &host), "alloc");
     if (s->spaces >> TN_SPACE_PINNED & 1)
         LOST(n, tc_alloc(s, TN_SPACE_PINNED, 100, &memory, &host), "alloc of pinned memory");
@@ -186,21 +231,7 @@ static void call_everything(scene *n) {
     LOST(n, s->ops->streams->synchronize(n->stream), "synchronize of a stream");
     LOST(n, s->ops->streams->query(n->unused), "query of a stream that was never used");
     LOST(n, s->ops->streams->synchronize(n->unused), "synchronize of a stream that was never used");
-    LOST(n, events->create(s->device, 0, &event), "create of an event");
-    LOST(n, events->record(n->event, n->stream), "record of an event");
-    LOST(n, events->wait(n->stream, n->start), "wait for an event");
-    LOST(n, events->query(n->event), "query of an event");
-    LOST(n, events->query(n->start), "query of an event that was passed before");
-    LOST(n, events->synchronize(n->start), "synchronize of an event");
-    bool elapsed = TN_HAS(events, tn_event_ops, elapsed) && events->elapsed;
-    if (elapsed)
-        LOST(n, events->elapsed(n->start, n->start, &ns), "elapsed");
-    if (elapsed && n->of_other) {
-        LOST(n, events->elapsed(n->start, n->of_other, &ns),
-             "elapsed to an event of another device");
-        LOST(n, events->elapsed(n->of_other, n->start, &ns),
-             "elapsed from an event of another device");
-    }
+    call_events(n);
     if (n->other.device && TN_HAS(m, tn_memory_ops, copy_peer) && m->copy_peer &&
         tc_alloc(&n->other, TN_SPACE_DEVICE, 64, &memory, &host) == TN_OK) {
         LOST(n,
@@ -215,9 +246,6 @@ static void call_everything(scene *n) {
     }
     if (n->has_kernel)
         LOST(n, tc_call_placed(&n->placed), "run of a kernel");
-    if (n->other.stream)
-        LOST(n, events->wait(n->other.stream, n->start),
-             "wait of another device's stream for an event");
 }
 
 /* Others go on, and the device comes back when it is closed and opened again. */
@@ -292,13 +320,15 @@ static void lost_at_work(tc_contract *k) {
     look_after(&n);
 }
 
-/* A graph of one fill; NULL where the device cannot capture, or was lost meanwhile. */
-static tn_graph_impl *capture_fill(scene *n, const tn_ext_capture *ext) {
+/* A graph of so many fills; NULL where the device cannot capture, or was lost meanwhile. */
+static tn_graph_impl *capture_fills(scene *n, const tn_ext_capture *ext, int fills) {
     tn_graph_impl *graph = NULL;
-    if (ext->begin(n->stream) != TN_OK)
+    tn_status status = ext->begin(n->stream);
+    if (status != TN_OK)
         return NULL;
-    if (n->s.memory->fill(n->s.device, n->stream, n->memory, 0, 1, BYTES) != TN_OK ||
-        ext->end(n->stream, &graph) != TN_OK)
+    for (int i = 0; i < fills && status == TN_OK; i++)
+        status = n->s.memory->fill(n->s.device, n->stream, n->memory, 0, 1, BYTES);
+    if (status != TN_OK || ext->end(n->stream, &graph) != TN_OK)
         ext->abandon(n->stream);
     return graph;
 }
@@ -309,8 +339,9 @@ static void lost_with_launches(tc_contract *k) {
     if (set_up(k, &n)) {
         const tc_subject *s = &n.s;
         const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
-        tn_graph_impl *graph = ext ? capture_fill(&n, ext) : NULL;
-        tn_graph_impl *other = graph ? capture_fill(&n, ext) : NULL;
+        tn_graph_impl *graph = ext ? capture_fills(&n, ext, 1) : NULL;
+        tn_graph_impl *other = graph ? capture_fills(&n, ext, 1) : NULL;
+        tn_graph_impl *nothing = other ? capture_fills(&n, ext, 0) : NULL;
         if (!graph)
             TC_NOT_OFFERED(k, "no captures");
         tn_status status = TN_OK;
@@ -323,15 +354,29 @@ static void lost_with_launches(tc_contract *k) {
             LOST(&n, s->ops->streams->synchronize(n.stream), "synchronize behind launches");
             LOST(&n, s->ops->streams->synchronize(s->stream), "synchronize behind launches");
             LOST(&n, ext->launch(graph, n.stream), "launch");
+            if (nothing)
+                LOST(&n, ext->launch(nothing, n.stream), "launch of a graph of nothing");
             LOST(&n, ext->begin(n.stream), "begin of a capture");
             if (other && TN_HAS(ext, tn_ext_capture, update) && ext->update)
                 LOST(&n, ext->update(graph, other), "update of a graph");
             ext->destroy(graph);
             if (other)
                 ext->destroy(other);
+            if (nothing)
+                ext->destroy(nothing);
         }
     }
     look_after(&n);
+}
+
+/* What a stream that captures refuses, and what it would record: the loss is told first. */
+static void call_while_capturing(scene *n, const tn_ext_capture *ext, tn_graph_impl *graph) {
+    tn_graph_impl *none = NULL;
+    call_everything(n);
+    LOST(n, ext->begin(n->stream), "begin where a stream captures");
+    LOST(n, ext->launch(graph, n->stream), "launch where a stream captures");
+    LOST(n, ext->end(n->stream, &none), "end of a capture");
+    LOST(n, ext->end(n->stream, &none), "end of a capture that is over");
 }
 
 /* Lost by work on another stream while one captures: its end fails, and keeps nothing of what was
@@ -341,17 +386,17 @@ static void lost_while_capturing(tc_contract *k) {
     if (set_up(k, &n)) {
         const tc_subject *s = &n.s;
         const tn_ext_capture *ext = tc_subject_extension(s, TN_EXT_CAPTURE);
-        tn_graph_impl *graph = NULL;
-        tn_status status = ext ? ext->begin(n.stream) : TN_ERR_UNSUPPORTED;
+        tn_graph_impl *graph = ext ? capture_fills(&n, ext, 1) : NULL;
+        tn_status status = graph ? ext->begin(n.stream) : TN_ERR_UNSUPPORTED;
         if (status != TN_OK)
             TC_NOT_OFFERED(k, "no captures");
         for (int i = 0; i < 5 && status == TN_OK; i++)
             status = s->memory->fill(s->device, n.stream, n.memory, 0, (uint8_t)i, BYTES);
-        for (int i = 0; i < MOST && status == TN_OK; i++)
-            status = s->memory->fill(s->device, s->stream, n.memory, 0, (uint8_t)i, BYTES);
-        if (status == TN_ERR_DEVICE_LOST) {
-            LOST(&n, ext->end(n.stream, &graph), "end of a capture");
+        if (status == TN_OK && lose_by(&n, s->stream))
+            call_while_capturing(&n, ext, graph);
+        if (graph) {
             ext->abandon(n.stream);
+            ext->destroy(graph);
         }
     }
     look_after(&n);

@@ -99,8 +99,83 @@ static void turns(tc_contract *k) {
     tc_scene_finish(&n);
 }
 
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+/* Launches that wait are counted, and counts have ends: 2^8, 2^16. Behind a mark that is held one stream has as many as
+ * that, and another the next one, which is not done before them. A device that makes the caller wait for room before
+ * shows less. */
+static void launch_count(tc_contract *k) {
+    enum { LAUNCHES = 1 << 16, TRIES = 3 };
+    tc_scene n;
+    tc_work work;
+    tn_event_impl *mark;
+    tn_stream_impl *slow;
+    const tn_event_ops *events = k->subject->ops->events;
+    bool held = false;
+    bool ok = tc_scene_set_up(k, &n) && tc_work_create(k, n.s, &work) &&
+              tc_stream_create(k, n.s, 0, &slow) && tc_event_create(k, n.s, 0, &mark);
+    for (int i = 0; ok && i < TRIES && !held; i++) {
+        ok = tc_scene_begin(&n) && tc_scene_copy(&n, &n.b, 0, &n.a, 1) &&
+             tc_scene_end(&n, &n.graph) && tc_buffer_fill(k, &n.b, n.stream, 0) &&
+             tc_stream_sync(k, n.stream) && tc_work_hold(k, &work, slow, 0.15 * (1 << 2 * i)) &&
+             tc_buffer_fill(k, &n.a, slow, 0x41 + i) &&
+             tc_must(k, TNP_EVENT_RECORD, events->record(mark, slow), "record") &&
+             tc_must(k, TNP_EVENT_WAIT, events->wait(n.stream, mark), "wait");
+        held = ok;
+        for (int j = 0; ok && held && j <= LAUNCHES; j++) {
+            ok = tc_scene_launch(&n, n.graph, j < LAUNCHES ? n.stream : n.other);
+            held = j % 64 || events->query(mark) == TN_NOT_READY;
+        }
+        n.b.model[0] = n.a.model[0];
+        ok = ok && (held || tc_scene_launch(&n, n.graph, n.other)) &&
+             tc_scene_check(&n, &n.b, n.other, TNP_CAPTURE_LAUNCH_ORDER,
+                            "what a launch copied behind tens of thousands of others");
+        if (n.graph)
+            n.ext->destroy(n.graph);
+        n.graph = NULL;
+    }
+    tc_scene_finish(&n);
+}
+
+/* Streams that capture at once, each what is its own; graphs of which hundreds live, and are launched in another order
+ * than they were made in. */
+static void captures_at_once(tc_contract *k) {
+    enum { CAPTURING = 40, EACH = 25, GRAPHS = CAPTURING * EACH, SPAN = 40 };
+    tc_scene n;
+    tn_stream_impl *streams[CAPTURING];
+    tn_graph_impl **graphs = tc_arena_array(&k->arena, GRAPHS, sizeof *graphs);
+    int made = 0;
+    bool ok = graphs && tc_scene_set_up(k, &n);
+    for (int i = 0; i < CAPTURING && ok; i++)
+        ok = tc_stream_create(k, n.s, 0, &streams[i]);
+    for (int i = 0; i < EACH && ok; i++) {
+        for (int j = 0; j < CAPTURING && ok; j++)
+            ok = tc_capture_begin(k, n.ext, streams[j]);
+        for (int j = 0; j < CAPTURING && ok; j++)
+            ok = tc_must(k, TNP_CAPTURE_RECORDS,
+                         n.s->memory->fill(n.s->device, streams[j], n.a.memory,
+                                           (uint64_t)(i * CAPTURING + j) * SPAN, (uint8_t)(i + j),
+                                           SPAN),
+                         "fill on one of many streams that capture");
+        for (int j = 0; j < CAPTURING && ok; j++, made += ok)
+            ok = tc_capture_end(k, n.ext, streams[j], &graphs[made]);
+    }
+    for (int i = 0; i < GRAPHS && ok; i++) {
+        int g = i * 7 % GRAPHS;
+        ok = tc_scene_launch(&n, graphs[g], n.stream);
+        memset(n.a.model + g * SPAN, (g / CAPTURING + g % CAPTURING) & 0xff, SPAN);
+    }
+    if (ok)
+        tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_REPLAYS, "what many graphs wrote");
+    for (int i = 0; i < made; i++)
+        n.ext->destroy(graphs[i]);
+    tc_scene_finish(&n);
+}
+
 const tc_contract_row tc_many_streams_rows[] = {
     {"event-wait-far", "", TC_STANDARD, wait_from_far},
     {"capture-launch-turns", "", TC_SMOKE, turns},
+    {"capture-launch-count", "", TC_STANDARD, launch_count},
+    {"capture-at-once", "", TC_STANDARD, captures_at_once},
     {0},
 };

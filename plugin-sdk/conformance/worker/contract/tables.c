@@ -1,6 +1,7 @@
 /* The plugin's tables: sizes, required members, names and versions, constancy. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/ext/capture.h>
@@ -207,17 +208,27 @@ static void load_names(tc_contract *k) {
                   (unsigned long long)p->flags);
 }
 
+/* From the letter at `from` on; false where there is none. */
+static bool flip_case(char *out, size_t room, const char *id, size_t from) {
+    snprintf(out, room, "%s", id);
+    for (char *at = out + from; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+    return strcmp(out, id) != 0;
+}
+
 /* Ids that are nearly one that the plugin may know; none of them is given out before the version of an
  * extension has three digits. */
 static void ask_for_near(tc_contract *k, const tc_subject *s, const char *id) {
     static const char *const behind[] = {" ", "999", "x", "/", "/1", ".1"};
     char near[64];
     size_t n = sizeof behind / sizeof *behind;
-    for (size_t i = 0; i < n + strlen(id); i++) {
+    for (size_t i = 0; i < n + 2 * strlen(id); i++) {
         if (i < n)
             snprintf(near, sizeof near, "%s%s", id, behind[i]);
-        else /* cut short, from nothing on */
+        else if (i < n + strlen(id)) /* cut short, from nothing on */
             snprintf(near, sizeof near, "%.*s", (int)(i - n), id);
+        else if (!flip_case(near, sizeof near, id, i - n - strlen(id)))
+            continue;
         if (s->plugin->extension(s->self, near))
             TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", near);
     }
