@@ -1,6 +1,7 @@
 /* The devices of a plugin at once: they are independent, and copies between any two work. */
 #include "plugin-sdk/conformance/worker/contract/open_devices.h"
 
+#include "plugin-sdk/conformance/worker/contract/graph_scene.h"
 #include "plugin-sdk/conformance/worker/poison.h"
 
 #include <stdio.h>
@@ -50,6 +51,40 @@ static void index_refused(tc_contract *k) {
                       "should make it NULL",
                       indices[i], s->n_devices, (void *)device == &poison ? "left alone" : "set");
     }
+}
+
+/* Captures of both, each with what was queued there. */
+static void captures(tc_contract *k, pair *p) {
+    tc_subject *both[] = {p->a, p->b};
+    tc_buffer *buffers[] = {&p->on_a, &p->on_b};
+    tn_graph_impl *graphs[2] = {0};
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    bool ok = ext && tc_subject_sync(p->a) == TN_OK && tc_subject_sync(p->b) == TN_OK;
+    int begun = 0;
+    for (; begun < 2 && ok; begun += ok)
+        ok = tc_capture_begin(k, ext, both[begun]->stream);
+    for (int i = 0; i < 2 && ok; i++)
+        ok = tc_must(k, TNP_CAPTURE_RECORDS,
+                     both[i]->memory->fill(both[i]->device, both[i]->stream, buffers[i]->memory, 0,
+                                           (uint8_t)(0x61 + i), BYTES),
+                     "fill while streams of two devices capture");
+    for (int i = 0; i < begun; i++)
+        if (!ok || !tc_capture_end(k, ext, both[i]->stream, &graphs[i]))
+            ext->abandon(both[i]->stream);
+    for (int i = 0; i < 2 && ok && !tc_failed(k); i++) {
+        memset(buffers[i]->model, 0x61 + i, BYTES);
+        if (tc_graph_launch(k, ext, graphs[i], both[i]->stream))
+            tc_buffer_check(k, buffers[i], both[i]->stream, TNP_CAPTURE_OTHERS,
+                            "what was captured while another device captured, too");
+    }
+    for (int i = 0; i < 2; i++)
+        if (graphs[i])
+            ext->destroy(graphs[i]);
+}
+
+static void captures_of_two(tc_contract *k) {
+    if (tc_capture_extension(k))
+        each_pair(k, captures);
 }
 
 static void beside(tc_contract *k, pair *p) {
@@ -325,5 +360,6 @@ const tc_contract_row tc_device_rows[] = {
     {"device-events-held", "", TC_SMOKE, events_held},
     {"device-events-long", "", TC_STANDARD, events_long},
     {"device-elapsed", "", TC_SMOKE, elapsed},
+    {"device-captures", "", TC_STANDARD, captures_of_two},
     {0},
 };

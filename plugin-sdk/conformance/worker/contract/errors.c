@@ -273,14 +273,22 @@ static void two_listeners(tc_contract *k) {
 }
 
 /* Writes the indices that are within range over those of the call. */
-static bool mend_index(scene *n, const tc_placed *bad) {
-    int32_t a = tc_record_arg(n->good.record, "index");
-    const tc_operand *index = &n->good.args[a].tensor;
+static bool write_index(scene *n, const tc_placed *bad, const tc_invocation *of) {
+    int32_t a = tc_record_arg(of->record, "index");
+    const tc_operand *index = &of->args[a].tensor;
     return tc_must(n->k, TNP_TRANSFER_RANGE,
                    n->s->memory->copy_from_host(n->s->device, n->stream, bad->arg_views[a].memory,
                                                 0, index->image, 0, index->bytes),
                    "write of indices") &&
            tc_stream_sync(n->k, n->stream);
+}
+
+static bool mend_index(scene *n, const tc_placed *bad) {
+    return write_index(n, bad, &n->good);
+}
+
+static bool break_index(scene *n, const tc_placed *bad) {
+    return write_index(n, bad, &n->bad);
 }
 
 /* Recorded, it is an error of the stream that it is launched on, each time. */
@@ -326,6 +334,12 @@ static void captured(tc_contract *k) {
         n.stream = other;
         tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
                 "a launch whose index is within range again");
+    }
+    n.stream = other;
+    if (!tc_failed(k) && graph && break_index(&n, &bad) && tc_graph_launch(k, ext, graph, other)) {
+        ext->destroy(graph);
+        graph = NULL;
+        reported(&n, false); /* by the stream, which is there still */
     }
     if (!tc_failed(k) && queue(&n, &n.good, &good))
         tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false), "a call after launches that failed");

@@ -26,25 +26,26 @@ static bool set_up(tc_contract *k, scene *n) {
 /* ---- how right it is --------------------------------------------------------------------- */
 
 /* Records a mark and sees it passed, between two looks at the host's clock. */
-static bool pass(scene *n, tn_event_impl *event, double *out_before, double *out_after) {
+static bool pass(scene *n, tn_stream_impl *stream, tn_event_impl *event, double *out_before,
+                 double *out_after) {
     *out_before = tc_now();
-    bool ok = tc_must(n->k, TNP_EVENT_RECORD, n->events->record(event, n->other), "record") &&
+    bool ok = tc_must(n->k, TNP_EVENT_RECORD, n->events->record(event, stream), "record") &&
               tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(event), "synchronize");
     *out_after = tc_now();
     return ok;
 }
 
-/* Two marks so far from each other, and what `elapsed` says of them; the host's clock has the least and the most
+/* Two marks, of two streams, so far from each other, and what `elapsed` says of them; the host's clock has the least and the most
  * that it may be. */
 static bool measure(scene *n, tn_event_impl *start, tn_event_impl *end, double seconds,
                     double *out_ns) {
     double before, after, end_before, end_after;
     *out_ns = NAN;
-    if (!pass(n, start, &before, &after))
+    if (!pass(n, n->slow, start, &before, &after))
         return false;
     while (tc_now() < after + seconds)
         ;
-    if (!pass(n, end, &end_before, &end_after) ||
+    if (!pass(n, n->other, end, &end_before, &end_after) ||
         !tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(start, end, out_ns), "elapsed"))
         return false;
     double least = 1e9 * (end_before - after), most = 1e9 * (end_after - before);
@@ -99,6 +100,31 @@ static void right(tc_contract *k) {
             return;
     }
     check_steps(k, ns, i);
+}
+
+/* What lies between two marks stays so, however many others are recorded. */
+static void kept(tc_contract *k) {
+    enum { RECORDS = 70000, ROOM = 200 };
+    static const double SECONDS = 2e-3, MOST = 0.3;
+    scene n;
+    tn_event_impl *start, *end, *others[ROOM];
+    double ns, later;
+    bool ok = set_up(k, &n) && tc_event_create(k, n.s, TN_EVENT_TIMING, &start) &&
+              tc_event_create(k, n.s, TN_EVENT_TIMING, &end);
+    for (int i = 0; i < ROOM && ok; i++)
+        ok = tc_event_create(k, n.s, TN_EVENT_TIMING, &others[i]);
+    ok = ok && measure(&n, start, end, SECONDS, &ns);
+    double enough = tc_now() + MOST;
+    for (int i = 0; i < RECORDS && ok && (i % ROOM || tc_now() < enough); i++) {
+        ok = tc_must(k, TNP_EVENT_RECORD, n.events->record(others[i % ROOM], n.other), "record");
+        if (ok && i % ROOM == ROOM - 1)
+            ok = tc_stream_sync(k, n.other);
+    }
+    if (ok && tc_must(k, TNP_EVENT_ELAPSED, n.events->elapsed(start, end, &later), "elapsed") &&
+        !(fabs(later - ns) <= EXACT + 0.002 * ns))
+        TC_BROKEN(k, TNP_EVENT_ELAPSED,
+                  "elapsed: %g ns between two events, and when others were recorded %g ns", ns,
+                  later);
 }
 
 /* ---- when there is none ------------------------------------------------------------------ */
@@ -165,5 +191,6 @@ static void of_states(tc_contract *k) {
 const tc_contract_row tc_event_clock_rows[] = {
     {"event-elapsed-right", "", TC_SMOKE, right},
     {"event-elapsed-states", "", TC_SMOKE, of_states},
+    {"event-elapsed-kept", "", TC_STANDARD, kept},
     {0},
 };

@@ -99,12 +99,14 @@ static void replay(tc_contract *k) {
 
 /* More commands than a command buffer may have been made for. */
 static void many(tc_contract *k) {
-    enum { COMMANDS = 3000, STEP = 16, SPAN = 24 };
+    enum { STEP = 16, SPAN = 24, PLACES = TC_SCENE_BYTES / STEP - 1 };
+    int64_t commands = tc_contract_int(k, "commands");
     tc_scene n;
     bool ok = tc_scene_set_up(k, &n) && tc_scene_begin(&n);
-    for (int i = 0; i < COMMANDS && ok; i++) {
-        ok = tc_scene_fill(&n, &n.a, (uint64_t)i * STEP, SPAN, i & 0xff);
-        memset(n.a.model + i * STEP, i & 0xff, SPAN);
+    for (int64_t i = 0; i < commands && ok; i++) {
+        uint64_t at = (uint64_t)(i % PLACES) * STEP;
+        ok = tc_scene_fill(&n, &n.a, at, SPAN, (int)(i % 251));
+        memset(n.a.model + at, (int)(i % 251), SPAN);
     }
     if (ok && tc_scene_end(&n, &n.graph) && tc_scene_launch(&n, n.graph, n.stream))
         tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_REPLAYS,
@@ -502,7 +504,8 @@ const tc_contract_row tc_graph_rows[] = {
     {"capture-records", "", TC_SMOKE, records},
     {"capture-nothing", "", TC_SMOKE, nothing},
     {"capture-replay", "", TC_SMOKE, replay},
-    {"capture-many", "", TC_SMOKE, many},
+    {"capture-many", "commands=3000", TC_SMOKE, many},
+    {"capture-many", "commands=70000", TC_STANDARD, many},
     {"capture-counts", "of=fill", TC_STANDARD, counts},
     {"capture-counts", "of=copy", TC_STANDARD, counts},
     {"capture-streams", "", TC_SMOKE, streams},

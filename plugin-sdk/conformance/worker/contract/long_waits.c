@@ -9,7 +9,7 @@
 
 enum { BYTES = 100000, SMALL = 64 };
 
-typedef enum way { READ_SMALL, READ, WRITE, STREAM, EVENT, DESTROY, GRAPH, N_WAYS } way;
+typedef enum way { READ_SMALL, READ, WRITE, STREAM, EVENT, DESTROY, GRAPH, TURN, N_WAYS } way;
 
 static const struct {
     const char *name;
@@ -23,6 +23,8 @@ static const struct {
     [EVENT] = {"synchronize of an event", TNP_EVENT_SYNCHRONIZE, BYTES},
     [DESTROY] = {"destroy of a stream", TNP_STREAM_DESTROY_FINISHES, BYTES},
     [GRAPH] = {"destroy of a graph", TNP_CAPTURE_DESTROY, BYTES},
+    [TURN] = {"synchronize behind a launch, whose graph is launched elsewhere,",
+              TNP_CAPTURE_LAUNCH_ORDER, BYTES},
 };
 
 typedef struct scene scene;
@@ -31,7 +33,7 @@ typedef struct scene scene;
 typedef struct lane {
     scene *n;
     way way;
-    tn_stream_impl *stream, *idle; /* the latter waits for nothing */
+    tn_stream_impl *stream, *idle; /* the latter waits for nothing, but for a turn */
     tn_event_impl *event;
     tn_graph_impl *graph;
     tc_buffer to; /* gets what `slow` has written last to `b` */
@@ -99,7 +101,7 @@ static bool queue_lane(lane *l) {
     const tn_event_ops *events = l->n->s->ops->events;
     if (!tc_must(k, TNP_EVENT_WAIT, events->wait(l->stream, l->n->mark), "wait"))
         return false;
-    if (l->way == GRAPH && l->graph)
+    if (l->way >= GRAPH && l->graph)
         return tc_must(k, TNP_CAPTURE_REPLAYS, l->n->ext->launch(l->graph, l->stream), "launch");
     return (l->way < STREAM || tc_must(k, TNP_TRANSFER_ORDER, copy(l, l->stream), "copy")) &&
            (l->way != EVENT ||
@@ -128,10 +130,14 @@ static tn_status call(lane *l) {
     case DESTROY:
         tc_stream_destroy(n->k, l->stream);
         return TN_OK;
-    default:
+    case GRAPH:
         n->ext->destroy(l->graph);
         l->graph = NULL;
         return TN_OK;
+    default: {
+        tn_status launched = n->ext->launch(l->graph, l->idle);
+        return launched == TN_OK ? n->s->ops->streams->synchronize(l->idle) : launched;
+    }
     }
 }
 
@@ -167,7 +173,7 @@ static bool queue_all(scene *n, double seconds) {
 
 static void start(lane *l) {
     l->runs =
-        (l->way != GRAPH || l->graph) && pthread_create(&l->thread, NULL, wait_and_look, l) == 0;
+        (l->way < GRAPH || l->graph) && pthread_create(&l->thread, NULL, wait_and_look, l) == 0;
 }
 
 static void finish(lane *l, double held) {
@@ -185,8 +191,9 @@ static void finish(lane *l, double held) {
 /* All of them behind so much work; returns for how long that has held them. */
 static double wait_behind(scene *n, double seconds, double *out_queueing) {
     tc_contract *k = n->k;
-    lane *graph = &n->lanes[GRAPH], *destroy = &n->lanes[DESTROY];
-    capture_copy(graph);
+    lane *destroy = &n->lanes[DESTROY];
+    for (int i = GRAPH; i < N_WAYS; i++)
+        capture_copy(&n->lanes[i]);
     double begun = tc_now();
     bool ok = queue_all(n, seconds);
     double queued = tc_now();
@@ -196,8 +203,9 @@ static double wait_behind(scene *n, double seconds, double *out_queueing) {
     double held = tc_now() - queued;
     for (int i = 0; i < N_WAYS; i++)
         finish(&n->lanes[i], held);
-    if (graph->graph)
-        n->ext->destroy(graph->graph);
+    for (int i = GRAPH; i < N_WAYS; i++)
+        if (n->lanes[i].graph)
+            n->ext->destroy(n->lanes[i].graph);
     if (!tc_failed(k))
         tc_stream_create(k, n->s, 0, &destroy->stream);
     *out_queueing = queued - begun;

@@ -287,6 +287,6 @@ const tc_contract_row tc_stream_rows[] = {
     {"stream-synchronize", "first=nothing", TC_SMOKE, synchronize},
     {"stream-synchronize", "first=query", TC_SMOKE, synchronize},
     {"stream-many", "n=40", TC_SMOKE, many},
-    {"stream-many", "n=300", TC_STANDARD, many},
+    {"stream-many", "n=600", TC_STANDARD, many},
     {0},
 };

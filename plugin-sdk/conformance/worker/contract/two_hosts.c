@@ -64,9 +64,11 @@ static void use_objects(tenant *t) {
         tc_alloc(s, TN_SPACE_PINNED, 1000, &pinned, &host) == TN_OK)
         s->memory->dealloc(s->device, TN_SPACE_PINNED, pinned);
     if (ext && tc_alloc(s, TN_SPACE_DEVICE, 1000, &memory, &host) == TN_OK) {
-        if (ext->begin(stream) == TN_OK) {
+        tn_status began = ext->begin(stream);
+        if (began != TN_ERR_UNSUPPORTED &&
+            tc_must(&t->k, TNP_INIT_TWICE, began, "begin of a capture")) {
             s->memory->fill(s->device, stream, memory, 0, 1, 1000);
-            if (ext->end(stream, &graph) == TN_OK) {
+            if (tc_must(&t->k, TNP_INIT_TWICE, ext->end(stream, &graph), "end of a capture")) {
                 tc_must(k, TNP_INIT_TWICE, ext->launch(graph, stream), "launch");
                 ext->destroy(graph);
             }
