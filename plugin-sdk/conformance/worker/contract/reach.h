@@ -36,11 +36,12 @@ typedef struct tc_listed {
 } tc_listed;
 tc_listed *tc_reach_lists(tc_contract *k, tc_set set);
 
-/* The cases record-newer, record-queues, record-arguments, record-lists, capture-arguments and capture-lists. */
+/* The cases record-newer, record-queues, record-packed, record-arguments, record-lists, capture-arguments and capture-lists. */
 void tc_record_newer(tc_contract *k);
 void tc_record_lists(tc_contract *k);
 void tc_capture_lists(tc_contract *k);
 void tc_record_queues(tc_contract *k);
+void tc_record_packed(tc_contract *k);
 void tc_record_arguments(tc_contract *k);
 void tc_capture_arguments(tc_contract *k);
 

@@ -294,6 +294,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-supports-threads", "", TC_STANDARD, supports_threads},
     {"record-newer", "", TC_STANDARD, tc_record_newer},
     {"record-queues", "", TC_STANDARD, tc_record_queues},
+    {"record-packed", "", TC_STANDARD, tc_record_packed},
     {"record-arguments", "", TC_STANDARD, tc_record_arguments},
     {"record-lists", "", TC_STANDARD, tc_record_lists},
     {"capture-arguments", "", TC_STANDARD, tc_capture_arguments},
