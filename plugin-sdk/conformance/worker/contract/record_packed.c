@@ -130,8 +130,10 @@ static void one(tc_contract *k, const char *line) {
     else if (tc_place_call(k->subject, k->subject->stream, call, &placed, k->out))
         for (int outs_first = 0; outs_first < 2 && !tc_failed(k); outs_first++)
             call_packed(k, &placed, outs_first);
-    if (placed.subject)
+    if (placed.subject) { /* its tensors have been written where it was placed first, too */
+        tc_subject_sync(k->subject);
         tc_unplace(&placed);
+    }
 }
 
 void tc_record_packed(tc_contract *k) {
