@@ -479,6 +479,95 @@ static void captured_two(tc_contract *k) {
     tc_unplace(&first);
 }
 
+/* Two graphs of one call, the second by an update from the first where there is one. */
+static bool capture_twice(scene *n, const tn_ext_capture *ext, tc_placed *p,
+                          tn_graph_impl *graphs[2]) {
+    tc_contract *k = n->k;
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++) {
+        ok = tc_capture_begin(k, ext, n->stream);
+        bool ran = ok && tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(p), "run while capturing");
+        if (ok && !ran)
+            ext->abandon(n->stream);
+        ok = ran && tc_capture_end(k, ext, n->stream, &graphs[i]);
+    }
+    if (!ok || !TN_HAS(ext, tn_ext_capture, update) || !ext->update)
+        return ok;
+    tn_status status = ext->update(graphs[1], graphs[0]);
+    return status == TN_ERR_UNSUPPORTED || tc_must(k, TNP_CAPTURE_UPDATE, status, "update");
+}
+
+/* Both at the same time on two streams, each of which is told of its own error, in the words for it. */
+static bool launch_both(scene *n, const tn_ext_capture *ext, tn_graph_impl *const graphs[2],
+                        tn_stream_impl *const streams[2], const char *not_now) {
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++)
+        ok = tc_graph_launch(n->k, ext, graphs[i], streams[i]);
+    for (int i = 0; i < 2 && ok; i++) {
+        n->stream = streams[i];
+        ok = reported(n, i);
+        if (ok && *not_now && strcmp(tc_host_message(), not_now) == 0)
+            ok = TC_BROKEN(n->k, TNP_CAPTURE_ERRORS,
+                           "of two graphs that did the same at once one told an earlier error: "
+                           "%.150s",
+                           not_now);
+    }
+    return ok;
+}
+
+/* Over the index that `prepare` made wrong. */
+static bool write_wrong(scene *n, const tc_placed *p, int64_t value) {
+    int32_t a = tc_record_arg(p->call->record, "index");
+    const tc_operand *index = &p->call->args[a].tensor;
+    uint64_t at = (uint64_t)(index->shape.numel / 2) * sizeof(int64_t);
+    return tc_must(n->k, TNP_TRANSFER_RANGE,
+                   n->s->memory->copy_from_host(n->s->device, n->stream, p->arg_views[a].memory, at,
+                                                &value, 0, sizeof value),
+                   "write of an index") &&
+           tc_stream_sync(n->k, n->stream);
+}
+
+/* Graphs that do the same have not their errors in common. */
+static void captured_alike(tc_contract *k) {
+    enum { ROUNDS = 150 };
+    static const double SECONDS = 0.2;
+    static const char line[] = "kernel/gather T=f32 self=[60,400] dim=0 index=[1500,400]";
+    scene n;
+    tc_invocation call;
+    tc_placed p = {0};
+    tn_graph_impl *graphs[2] = {0};
+    char why[TC_MESSAGE], told[2][TC_MESSAGE];
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    tn_stream_impl *streams[2], *alone;
+    bool ok = ext && set_up(k, &n) && tc_case_parse(line, &n.line, why) &&
+              prepare(&n, &call, 1000000) && tc_stream_create(k, n.s, 0, &streams[0]) &&
+              tc_stream_create(k, n.s, 0, &streams[1]);
+    if (ok && tc_find_kernel(n.s, &call, NULL, &n.kernel) != TC_CLAIMED)
+        ok = TC_NOT_OFFERED(k, "no gather that finds a bad index");
+    if (!ok)
+        return;
+    alone = n.stream;
+    ok = tc_place_call(n.s, alone, &call, &p, k->out) && tc_stream_sync(k, alone) &&
+         capture_twice(&n, ext, &p, graphs);
+    double end = tc_now() + SECONDS;
+    for (int i = 0; i < 2 + ROUNDS && ok && (i < 4 || tc_now() < end); i++) {
+        n.stream = alone;
+        ok = write_wrong(&n, &p, 1000000 * (1 + i % 2));
+        if (i < 2) {
+            ok = ok && tc_graph_launch(k, ext, graphs[0], alone) && reported(&n, false);
+            snprintf(told[i], TC_MESSAGE, "%s", tc_host_message());
+        } else {
+            ok = ok && launch_both(&n, ext, graphs, streams,
+                                   strcmp(told[0], told[1]) == 0 ? "" : told[!(i % 2)]);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        if (graphs[i])
+            ext->destroy(graphs[i]);
+    tc_subject_sync(k->subject);
+    tc_unplace(&p);
+}
+
 /* Each error has its own message, also on a stream that had another one before. */
 static void messages(tc_contract *k) {
     scene n;
@@ -599,6 +688,7 @@ const tc_contract_row tc_error_rows[] = {
     {"capture-error", "", TC_SMOKE, captured},
     {"capture-error-two", "", TC_SMOKE, captured_two},
     {"capture-error-behind", "", TC_SMOKE, launched_behind},
+    {"capture-error-alike", "", TC_STANDARD, captured_alike},
     {"capture-error-kept", "by=abandon from=before", TC_SMOKE, kept},
     {"capture-error-kept", "by=end from=before", TC_SMOKE, kept},
     {"capture-error-kept", "by=abandon from=meanwhile", TC_SMOKE, kept},
