@@ -201,10 +201,19 @@ static void call_everything(scene *n) {
     LOST(n, tc_alloc(s, TN_SPACE_DEVICE, 100, &memory, &host), "alloc");
     if (s->spaces >> TN_SPACE_PINNED & 1)
         LOST(n, tc_alloc(s, TN_SPACE_PINNED, 100, &memory, &host), "alloc of pinned memory");
-    if (TN_HAS(m, tn_memory_ops, info) && m->info)
+    LOST(n,
+         m->alloc(s->device, &(tn_allocation){.struct_size = sizeof(tn_allocation),
+                                              .bytes = 100,
+                                              .alignment = s->alignment,
+                                              .flags = 0x80000000}),
+         "alloc with an unknown flag");
+    if (TN_HAS(m, tn_memory_ops, info) && m->info) {
         LOST(n,
              m->info(s->device, TN_SPACE_DEVICE, &(tn_memory_info){sizeof(tn_memory_info), 0, 0}),
              "info");
+        LOST(n, m->info(s->device, 1000, &(tn_memory_info){sizeof(tn_memory_info), 0, 0}),
+             "info of an unknown space");
+    }
     LOST(n, m->copy_from_host(s->device, n->stream, n->memory, 0, bytes, 0, 64), "copy_from_host");
     LOST(n, m->copy_to_host(s->device, n->stream, bytes, 0, n->memory, 0, 64), "copy_to_host");
     LOST(n, m->copy(s->device, n->stream, n->memory, 0, n->memory, 1000, 64), "copy");
