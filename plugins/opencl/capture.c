@@ -138,7 +138,7 @@ static cl_int queue(tn_graph_impl *graph, tn_stream_impl *stream, bool *out_begu
             error = c->queue(stream, c);
         *out_begun |= error == CL_SUCCESS;
     }
-    return error == CL_SUCCESS && *out_begun ? mark(graph, stream) : error;
+    return error == CL_SUCCESS ? mark(graph, stream) : error;
 }
 
 static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {

@@ -161,9 +161,9 @@ tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memor
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy_peer, "copy_peer");
     if (status == TN_OK)
-        status = sim_check_capture(stream, "copy_peer");
-    if (status == TN_OK)
         status = sim_check_lost(src_device);
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "copy_peer");
     if (status == TN_OK)
         status = sim_resolve(device, "copy_peer to", dst, dst_offset, bytes, &uses, &to);
     if (status == TN_OK)
