@@ -67,7 +67,8 @@ static bool find_seed(tc_case *c, char why[TC_MESSAGE]) {
         char *end;
         errno = 0;
         c->seed = strtoull(given, &end, 16);
-        return *end || errno || !isxdigit((unsigned char)*given)
+        /* an operator's own may be negative */
+        return *end || errno || !isxdigit((unsigned char)given[*given == '-'])
                    ? WRONG("seed=%s: a seed is up to 16 hexadecimal digits", given)
                    : true;
     }

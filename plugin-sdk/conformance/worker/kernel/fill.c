@@ -1,5 +1,6 @@
 /* Input data: the kinds of values that operands are filled with, each to show another mistake. */
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
+#include "plugin-sdk/conformance/worker/kernel/ends.h"
 #include "plugin-sdk/conformance/worker/kernel/factors.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 
@@ -456,6 +457,7 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     }
     if (tc_is_float(o->dtype) && call->data != TC_DATA_EVERY)
         tell_nans_apart(o, r);
+    tc_number cell = tc_round(TN_F32, o->values[0]);
     if (call->scalar == (int32_t)a) {
         if (call->data == TC_DATA_WIDE && o->dtype != TN_BOOL && tc_is_arithmetic(call->record))
             o->values[0] = whole(o->dtype, r);
@@ -463,6 +465,9 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = o->values[0];
     }
     tc_operand_settle(o);
+    bool has_digits = call->data == TC_DATA_DIGITS && call->scalar == (int32_t)a;
+    for (int64_t i = 0; has_digits && i < o->shape.numel; i++)
+        o->values[i] = cell; /* which is no element, and is not rounded to the dtype of those */
 }
 
 /* Functions, and attributes such as 0.3, make arithmetic inexact. */
@@ -607,6 +612,8 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
         if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > LARGE)
             break;
     }
+    if (!tc_add_ends(call))
+        return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
     if (call->only >= 0) {
         keep_only(call);
         forget_outputs(call);

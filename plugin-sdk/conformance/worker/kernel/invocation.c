@@ -11,10 +11,10 @@
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {
-    "exact",       "random",      "wide",       "cancel",     "biased",   "special",
-    "carry",       "exponents",   "near",       "ones",       "null",     "null-first",
-    "rising",      "falling",     "outlier",    "every",      "infinite", "faint",
-    "faint-first", "faint-added", "faint-lone", "faint-left", "ties"};
+    "exact",      "random", "wide",     "cancel", "biased",      "special",     "carry",
+    "exponents",  "near",   "ones",     "null",   "null-first",  "rising",      "falling",
+    "outlier",    "every",  "infinite", "faint",  "faint-first", "faint-added", "faint-lone",
+    "faint-left", "ties",   "digits",   "ordered"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];

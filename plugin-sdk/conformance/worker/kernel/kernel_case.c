@@ -19,6 +19,11 @@ static void run_call(tc_subject *s, tc_invocation *call, bool drawn, tc_verdict 
                        "subnormal numbers may be zero on the device");
         return;
     }
+    if (call->data == TC_DATA_ORDERED && kernel && !(kernel->flags & TN_KERNEL_DETERMINISTIC)) {
+        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE,
+                       "the kernel does not declare TN_KERNEL_DETERMINISTIC");
+        return;
+    }
     if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
         TC_CASE_ERROR(out, "%s", why);
         return;

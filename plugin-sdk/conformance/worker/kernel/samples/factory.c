@@ -105,13 +105,15 @@ static void list_random(const tc_sampler *m) {
                                         "seed=987654321012 offset=4294967295",
                                         "seed=7 offset=1099511627776",
                                         "seed=11 offset=9223372036854775806",
-                                        "seed=3 offset=-2"};
+                                        "seed=3 offset=-2",
+                                        "seed=-9007199254740993 offset=5"}; /* all its bits count */
     static const char *const from[] = {"state=[2] offset=0",
                                        "state=[2] offset=1",
                                        "state=[2] offset=4294967295",
                                        "state=[2]+3 offset=1099511627776",
                                        "state=[2] offset=9223372036854775807",
-                                       "state=[2]+1 offset=-9223372036854775807"};
+                                       "state=[2]+1 offset=-9223372036854775807",
+                                       "state=[2]+2 offset=9007199254740993"};
     bool has_state = tc_record_arg(m->record, "state") >= 0;
     const char *const *choices = has_state ? from : fixed;
     for (int n = 0; n < TC_LENGTH(lengths); n++)

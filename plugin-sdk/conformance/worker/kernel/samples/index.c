@@ -1,6 +1,7 @@
 /* Operators with an index tensor: gather, scatter_add, index_select, index_add. */
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,10 +45,39 @@ static int64_t terms(const tc_invocation *call) {
     return call->args[tc_record_arg(call->record, "index")].tensor.shape.numel;
 }
 
+/* Of TC_DATA_ORDERED: self is large, and taken away, put back and taken away again by the first terms of each place; a
+ * small one is added last. Whoever adds in another order, or terms to each other first, loses that. */
+enum { PARTS = 4 };
+
+static tc_number ordered(tn_dtype dtype, int64_t part, tc_random *r) {
+    tc_real large = ldexpl(
+        1, dtype == TN_F16 ? 15 : 80); /* more digits apart than f64 has; f16 as far as it goes */
+    tc_real small = ldexpl((tc_real)tc_integer(r, 1, 4), dtype == TN_F16 ? -12 : 0);
+    return (tc_number){part == PARTS - 1 ? small : part % 2 ? large : -large, 0};
+}
+
+static void fill_ordered(const tc_invocation *call, tc_operand *o, bool is_self, bool is_index,
+                         tc_random *r) {
+    int32_t dim = (int32_t)call->args[tc_record_arg(call->record, "dim")].i;
+    int64_t after = 1, places = call->args[0].tensor.shape.sizes[dim];
+    for (int32_t d = dim + 1; d < o->shape.rank; d++)
+        after *= o->shape.sizes[d];
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        int64_t along = i / after % o->shape.sizes[o->shape.rank > dim ? dim : 0];
+        o->values[i] = is_index ? (tc_number){0, along % places}
+                                : ordered(o->dtype, is_self ? 1 : along / places % PARTS, r);
+    }
+}
+
 /* Places within self, both ends among them. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
-    if (strcmp(call->record->args[a].name, "index") != 0)
+    bool is_index = strcmp(call->record->args[a].name, "index") == 0;
+    if (call->data == TC_DATA_ORDERED) {
+        fill_ordered(call, o, a == 0, is_index, r);
+        return true;
+    }
+    if (!is_index)
         return false;
     int64_t n =
         tc_invocation_arg(call, "self")->tensor.shape.sizes[tc_invocation_arg(call, "dim")->i];
@@ -102,6 +132,20 @@ static tc_line call_line(const tc_sampler *m, const struct sized *s, const char 
     return l;
 }
 
+/* Rows that are longer than what is taken at a time, of one tensor that lies otherwise than the rest. */
+static void list_long_layouts(const tc_sampler *m) {
+    static const struct sized ways[] = {{2, {9, 133}, {11, 133}, {11, 133}, 0},
+                                        {2, {9, 133}, {9, 135}, {9, 135}, 1}};
+    for (int k = 0; k < 2 * TC_LENGTH(ways); k++)
+        for (uint32_t a = 0; a < m->record->n_args; a++) {
+            tc_layout layout = k % 2 ? TC_LAYOUT_REVERSED : TC_LAYOUT_STEPPED;
+            tc_line l = call_line(m, &ways[k / 2], m->record->args[a].name, layout, "1");
+            tc_line_add(&l, "data=random seed=1"); /* once is enough */
+            if (m->record->args[a].kind == TC_ARG_TENSOR)
+                tc_emit(m, l);
+        }
+}
+
 static void list_layouts(const tc_sampler *m, const struct sized *s) {
     for (int layout = 1; layout < TC_LAYOUT_ZERO_ALL; layout++) {
         tc_emit(m, call_line(m, s, NULL, (tc_layout)layout, "1"));
@@ -146,6 +190,18 @@ static void list_narrow(const tc_sampler *m) {
     tc_emit(m, call_line(m, &column, NULL, TC_LAYOUT_DENSE, "1"));
 }
 
+/* The order in which a kernel declared deterministic adds. */
+static void list_ordered(const tc_sampler *m) {
+    static const struct sized ways[] = {{1, {7}, {28}, {28}, 0},
+                                        {2, {5, 9}, {5, 36}, {5, 36}, 1},
+                                        {2, {101, 40}, {404, 40}, {404, 40}, 0}};
+    for (int k = 0; m->record->adds && tc_is_float(m->types[0]) && k < TC_LENGTH(ways); k++) {
+        tc_line l = call_line(m, &ways[k], NULL, TC_LAYOUT_DENSE, "1");
+        tc_line_add(&l, "data=ordered seed=%d", k + 1);
+        tc_emit(m, l);
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {
         {2, {900, 100}, {700, 100}, {700, 100}, 0}, {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
@@ -163,6 +219,8 @@ static void list(const tc_sampler *m) {
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
     if (m->set != TC_SMOKE && !m->record->slices)
         list_narrow(m);
+    if (m->set != TC_SMOKE)
+        list_ordered(m), list_long_layouts(m);
     /* As many of one place as a narrow counter has numbers. */
     static const int64_t counts[] = {255, 256, 65535, 65536}; /* with self, and without */
     for (int k = 0; m->set != TC_SMOKE && m->record->adds && k < TC_LENGTH(counts); k++) {

@@ -64,6 +64,25 @@ static void list_layouts(const tc_sampler *m, const struct sized *s) {
     }
 }
 
+/* Lines that are longer than what is taken at a time, of elements that lie apart on one side and next to one another on
+ * the other. */
+static void list_long_layouts(const tc_sampler *m) {
+    static const struct sized ways[] = {{2, {5, 133}, 1}, {2, {133, 5}, 0}};
+    for (int k = 0; k < 2 * TC_LENGTH(ways); k++) {
+        const struct sized *s = &ways[k / 2];
+        tc_layout layout = k % 2 ? TC_LAYOUT_REVERSED : TC_LAYOUT_STEPPED;
+        tc_line in = call_line(m, s, -1, layout, k % 2);
+        tc_line_add(&in, "data=random seed=1"); /* once is enough */
+        tc_emit(m, in);
+        for (uint32_t o = 0; o < m->record->n_outs; o++) {
+            tc_line out = call_line(m, s, -1, TC_LAYOUT_DENSE, k % 2);
+            tc_line_out(&out, m, o, s->rank, s->sizes, layout);
+            tc_line_add(&out, "data=random seed=1");
+            tc_emit(m, out);
+        }
+    }
+}
+
 /* Classes of a batch, and rows that fill a device; sorting is as slow as all others together. */
 void tc_lines_list_timed(const tc_sampler *m) {
     static const struct sized rows = {2, {4096, 1024}, 1}, fewer = {2, {256, 1024}, 1},
@@ -141,7 +160,7 @@ static void list_large(const tc_sampler *m) {
 
 void tc_lines_list(const tc_sampler *m) {
     if (m->set != TC_SMOKE)
-        list_large(m);
+        list_large(m), list_long_layouts(m);
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {
             tc_line l = call_line(m, &sized[k], -1, TC_LAYOUT_DENSE, descending);

@@ -351,6 +351,10 @@ static void list_forms(const tc_sampler *m, const char *attrs) {
             tc_emit(m, l);
         if (m->record->n_args > 1 && in != TN_BOOL)
             list_cells(m, attrs, arg->name);
+        l = call_line(m, attrs, 1, TC_SIZES(37), -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "scalar=%s data=digits drawn=cell", arg->name);
+        if (m->record->n_args > 1 && (in == TN_F16 || in == TN_BF16) && tc_is_arithmetic(m->record))
+            tc_emit(m, l);
         /* Long enough for calls of several threads to meet, each with a number of its own. */
         l = call_line(m, attrs, 2, TC_SIZES(300, 201), -1, TC_LAYOUT_DENSE);
         tc_line_add(&l, "scalar=%s", arg->name);

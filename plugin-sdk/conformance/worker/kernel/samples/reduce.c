@@ -249,6 +249,20 @@ static void list_most(const tc_sampler *m) {
         tc_emit_once(m, call_line(m, &beyond, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
+/* So many rows, and so long ones, that blocks are taken of them, each way that they lie. */
+static void list_wide_layouts(const tc_sampler *m) {
+    static const struct sized ways[] = {{2, {35, 133}, 1, {0}}, {2, {35, 133}, 1, {1}}};
+    for (int layout = 1; layout < TC_N_OUT_LAYOUTS; layout++)
+        for (int k = 0; (tc_has_large(m) || m->types[0] == TN_F16) && k < TC_LENGTH(ways); k++) {
+            tc_line in = call_line(m, &ways[k], (tc_layout)layout, TC_LAYOUT_DENSE);
+            tc_line out = call_line(m, &ways[k], TC_LAYOUT_DENSE, (tc_layout)layout);
+            tc_line_add(&in, "data=random seed=1"); /* once is enough */
+            tc_line_add(&out, "data=random seed=1");
+            tc_emit(m, in);
+            tc_emit(m, out);
+        }
+}
+
 /* Long ranges of two dimensions that do not touch, of which a part begins within the inner one, along the
  * last dimension and before it; long lines whose elements lie apart, which are gathered piece by piece; and
  * columns so long that adding row after row shows. */
@@ -263,6 +277,13 @@ static void list_parts(const tc_sampler *m) {
     }
     if (tc_has_large(m))
         tc_emit(m, call_line(m, &line, TC_LAYOUT_STEPPED, TC_LAYOUT_DENSE));
+    /* Places in columns of more than 16 bits count: each column's is its last. */
+    static const struct sized deep = {2, {66003, 17}, 1, {0}};
+    tc_line late = call_line(m, &deep, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&late, "data=%s drawn=far",
+                m->record->fill == TC_FILL_LARGEST ? "rising" : "falling");
+    if (m->record->args[1].kind == TC_ARG_INT && tc_has_large(m))
+        tc_emit(m, late);
     if (!m->record->adds || !tc_has_large(m))
         return;
     tc_line l = call_line(m, &down, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
@@ -302,6 +323,14 @@ static void list_large(const tc_sampler *m) {
         tc_line last = call_line(m, k ? &down : &over, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
         tc_line_add(&last, "data=special");
         tc_emit(m, last);
+    }
+    /* Of one element each, which is not looked at by those who know what comes out. */
+    static const struct sized lone[] = {{2, {1, 300}, 1, {0}}, {2, {300, 1}, 1, {1}}};
+    for (int k = 0; k < TC_LENGTH(lone); k++) {
+        tc_line alone = call_line(m, &lone[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&alone, "data=special drawn=special");
+        if (tc_is_float(m->types[0]))
+            tc_emit(m, alone);
     }
     for (int k = 0; m->record->adds && !corrects(m->record) && k < TC_LENGTH(carried); k++) {
         tc_line back = call_line(m, &carried[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
@@ -388,6 +417,7 @@ static void list(const tc_sampler *m) {
     }
     list_large(m);
     list_parts(m);
+    list_wide_layouts(m);
     list_zeros(m);
     list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */

@@ -48,6 +48,8 @@ static void finish(tc_invocation *call) {
             e->rounding[i] =
                 (e->error[i] + 2) * tc_u(call) * (e->rounding[i] + (isfinite(self) ? self : 0));
         e->error[i] = 0;
+        if (call->data == TC_DATA_ORDERED) /* each sum on the way is exact */
+            e->rounding[i] = 0;
     }
 }
 
