@@ -1,6 +1,7 @@
 /* What the host is told when something fails: the driver's errors by name, and what each means for
  * the device. */
 #include "plugins/cuda/cuda.h"
+#include "plugins/shared/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@ tn_status cuda_fail(const tn_instance *self, tn_status status, const char *forma
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
+    plugin_mend_text(message);
     return self->host->fail(self->host, status, message);
 }
 

@@ -1,4 +1,5 @@
 /* What the host is told when something fails. */
+#include "plugins/shared/text.h"
 #include "plugins/sim/sim.h"
 
 #include <stdarg.h>
@@ -10,6 +11,7 @@ tn_status sim_fail(const tn_instance *self, tn_status status, const char *format
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
+    plugin_mend_text(message);
     return self->host->fail(self->host, status, message);
 }
 

@@ -1,5 +1,6 @@
 /* Reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
  */
+#include "plugins/shared/text.h"
 #include "plugins/sim/options.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@ static tn_status refuse(const tn_host *host, const char *name, const char *varia
     char message[320];
     snprintf(message, sizeof message, "option %s (TENON_SIM_%s) is '%.60s'; it must be %s", name,
              variable, value, allowed);
+    plugin_mend_text(message);
     return host->fail(host, TN_ERR_INVALID_ARGUMENT, message);
 }
 

@@ -205,11 +205,24 @@ static void init_as_told(tc_contract *k, tc_subject *s, const tn_host *host) {
     }
 }
 
+/* Of two bytes each character, from an even place on and from an odd one: who cuts a value after so many bytes cuts a
+ * character in one of the two. */
+static char wide[2][1001];
+
+static void make_wide(void) {
+    memcpy(wide[1], "a", 2);
+    for (int odd = 0; odd < 2; odd++)
+        for (int i = 0; i < 490; i++)
+            memcpy(wide[odd] + odd + 2 * i, "\xc3\xa9", 2);
+}
+
 /* Each option in turn with values that are hardly any, and odd ones: refused or taken, nothing is left
  * behind. */
 static void try_options(tc_contract *k) {
     static char longer_than_buffers[5000];
     static const char *const values[] = {"",
+                                         wide[0],
+                                         wide[1],
                                          hardly_any,
                                          "-1",
                                          "99999999999999999999999",
@@ -220,6 +233,7 @@ static void try_options(tc_contract *k) {
                                          longer_than_buffers};
     tn_host host = *tc_host_table();
     tc_subject s;
+    make_wide();
     host.option = garbled_option;
     options.asked.n = 0;
     options.garbled = -1;

@@ -336,6 +336,36 @@ static void info_of_each_space(tc_contract *k) {
                   (unsigned long long)after, (unsigned long long)before);
 }
 
+static uint64_t free_pinned(const tc_subject *s) {
+    tn_memory_info now = {.struct_size = sizeof now};
+    return s->memory->info(s->device, TN_SPACE_PINNED, &now) == TN_OK ? now.free_bytes : 0;
+}
+
+/* How many bytes of pinned memory fewer are free while one more of `space` is there; 0: as many, or more. */
+static uint64_t pinned_taken(tc_contract *k, int32_t space) {
+    tc_subject *s = k->subject;
+    uint64_t before = free_pinned(s), now = before;
+    tc_buffer b = {0};
+    if (tc_buffer_create(k, s, space, SHARE, &b))
+        now = free_pinned(s);
+    tc_buffer_destroy(&b);
+    return before > now ? before - now : 0;
+}
+
+/* Where so much of the device's memory is so much less that can be pinned each time, and pinned memory never counts,
+ * it is the device's figures that were told. Both may be one pool. */
+static void info_of_pinned(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    bool other = s->host_memory || !(s->spaces >> TN_SPACE_PINNED & 1) || free_pinned(s) == 0;
+    for (int i = 0; i < 5 && !other && !tc_failed(k); i++)
+        other = pinned_taken(k, TN_SPACE_DEVICE) < SHARE || pinned_taken(k, TN_SPACE_PINNED) > 0;
+    if (!other && !tc_failed(k))
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info of pinned memory: less is free for each allocation of device memory, and "
+                  "as much for "
+                  "those of pinned memory; what is not known is 0");
+}
+
 /* Other programs may take and give at the same time: one of a few looks shows what is so. */
 static void info(tc_contract *k) {
     tc_subject *s = k->subject;
@@ -351,6 +381,7 @@ static void info(tc_contract *k) {
             info_long(k, space);
         }
     info_of_each_space(k);
+    info_of_pinned(k);
     for (int i = 0; i < 5 && !(taken && given_back && same_total); i++) {
         if (!look(k, now))
             return;
@@ -381,6 +412,7 @@ typedef struct worker {
     pthread_t thread;
     uint64_t seed;
     bool yields; /* the host does, in alloc and dealloc, now and then for long */
+    tn_memory shared;
     char wrong[128];
 } worker;
 
@@ -509,6 +541,50 @@ static void threads(tc_contract *k) {
         run_workers(k, use_one_of_many, true, true);
 }
 
+static void *write_own_byte(void *context) {
+    worker *w = context;
+    const tc_subject *s = w->subject;
+    for (int i = 0; i < 300 && !*w->wrong; i++)
+        if (s->memory->fill(s->device, s->stream, w->shared, w->seed, (uint8_t)i, 1) != TN_OK)
+            snprintf(w->wrong, sizeof w->wrong, "a fill failed");
+    return NULL;
+}
+
+/* Threads write to one block, each its own byte, and it goes when they are done: who counts what is under way in a
+ * block counts for all of them, and nothing of it stays on the host. */
+static void one_for_all(tc_contract *k) {
+    enum { ROUNDS = 30, WRITERS = 4 };
+    tc_subject *s = k->subject;
+    int64_t blocks = tc_host_blocks();
+    void *host;
+    for (int round = 0; round < ROUNDS && !tc_failed(k); round++) {
+        worker workers[WRITERS];
+        tn_memory shared = 0;
+        int n = 0;
+        if (!tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(s, TN_SPACE_DEVICE, WRITERS, &shared, &host),
+                     "alloc"))
+            return;
+        for (; n < WRITERS; n++) {
+            workers[n] = (worker){.subject = s, .seed = (uint64_t)n, .shared = shared};
+            if (pthread_create(&workers[n].thread, NULL, write_own_byte, &workers[n]) != 0)
+                break;
+        }
+        for (int i = 0; i < n; i++) {
+            pthread_join(workers[i].thread, NULL);
+            if (*workers[i].wrong)
+                TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%d threads use one block at once: %s", n,
+                          workers[i].wrong);
+        }
+        tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(s), "synchronize");
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, shared);
+    }
+    if (!tc_failed(k) && tc_host_blocks() > blocks + ROUNDS / 4)
+        TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
+                  "%d blocks were written to by threads at once and freed, and %lld host blocks "
+                  "more are out",
+                  (int)ROUNDS, (long long)(tc_host_blocks() - blocks));
+}
+
 static bool changes_free(tc_contract *k, bool at_once, bool yields) {
     uint64_t before = tc_free_bytes(k->subject);
     run_workers(k, take_and_give, at_once, yields);
@@ -540,6 +616,7 @@ static void account(tc_contract *k) {
 
 const tc_contract_row tc_memory_rows[] = {
     {"memory-threads", "", TC_SMOKE, threads},
+    {"memory-one-for-all", "", TC_SMOKE, one_for_all},
     {"memory-account", "", TC_SMOKE, account},
     {"memory-distinct", "pinned=0", TC_SMOKE, distinct},
     {"memory-distinct", "pinned=1", TC_SMOKE, distinct},

@@ -45,7 +45,9 @@ static const char *wrong_value(int32_t property, const tn_cell *cell, bool newer
     case TN_PROP_NAME:
     case TN_PROP_DRIVER_VERSION:
     case TN_PROP_FIRMWARE_VERSION:
-        return !cell->v.string || !*cell->v.string ? "the string is NULL or empty" : "";
+        if (!cell->v.string || !*cell->v.string)
+            return "the string is NULL or empty";
+        return tc_is_utf8(cell->v.string) ? "" : "the string is no UTF-8";
     case TN_PROP_ALIGNMENT:
         return v < 1 || (v & (v - 1)) ? "it is no power of two" : "";
     case TN_PROP_MAX_ALLOCATION:

@@ -148,30 +148,12 @@ static bool is_type(const char *type) {
     return n >= 1 && n <= 31 && strcmp(type, "meta") != 0;
 }
 
-static bool is_utf8(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
-        int more = *c < 0x80                 ? 0
-                   : *c >= 0xc2 && *c < 0xe0 ? 1
-                   : *c >= 0xe0 && *c < 0xf0 ? 2
-                   : *c >= 0xf0 && *c < 0xf5 ? 3
-                                             : -1;
-        if (more < 0)
-            return false;
-        c++;
-        for (int i = 0; i < more; i++, c++)
-            if ((*c & 0xc0) != 0x80)
-                return false;
-    }
-    return true;
-}
-
 static void check_text(tc_contract *k, const char *member, const char *text) {
     uint64_t n = text ? strnlen(text, 256) : 0;
     if (n < 1 || n > 255)
         TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
                   n ? "more than 255" : "no");
-    else if (!is_utf8(text))
+    else if (!tc_is_utf8(text))
         TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s is no UTF-8", member);
 }
 
@@ -232,6 +214,14 @@ static void ask_for_near(tc_contract *k, const tc_subject *s, const char *id) {
         if (s->plugin->extension(s->self, near))
             TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", near);
     }
+    snprintf(near, sizeof near, "%s", id);
+    for (char *c = near; *c;
+         c++) /* an id is compared byte by byte: from the first letter on in capitals */
+        if (*c >= 'a' && *c <= 'z') {
+            *c = (char)(*c - 'a' + 'A');
+            if (s->plugin->extension(s->self, near))
+                TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", near);
+        }
 }
 
 static void load_extension(tc_contract *k) {

@@ -186,6 +186,7 @@ static void empty(tc_contract *k) {
             m->copy_to_host(s->device, s->stream, b.model, 0, a.memory, at, 0),
             m->copy_to_host(s->device, s->stream, host, p.memory, a.memory, at, 0),
             m->copy(s->device, s->stream, a.memory, at, b.memory, at, 0),
+            m->copy(s->device, s->stream, a.memory, at, a.memory, at, 0),
             m->fill(s->device, s->stream, a.memory, at, 0x77, 0),
         };
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)

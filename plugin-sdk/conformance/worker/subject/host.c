@@ -219,6 +219,26 @@ bool tc_host_failed(void) {
     return atomic_load(&failed);
 }
 
+/* ---- texts ------------------------------------------------------------------------------ */
+
+bool tc_is_utf8(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c) {
+        int more = *c < 0x80                 ? 0
+                   : *c >= 0xc2 && *c < 0xe0 ? 1
+                   : *c >= 0xe0 && *c < 0xf0 ? 2
+                   : *c >= 0xf0 && *c < 0xf5 ? 3
+                                             : -1;
+        if (more < 0)
+            return false;
+        c++;
+        for (int i = 0; i < more; i++, c++)
+            if ((*c & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
 /* ---- the other services ------------------------------------------------------------------ */
 
 static void host_log_message(const tn_host *host, int32_t level, const char *text) {
@@ -227,6 +247,8 @@ static void host_log_message(const tn_host *host, int32_t level, const char *tex
         tc_host_blame(TNP_HOST_ARGUMENT, "host->log_message: %d is no level", (int)level);
     if (!text)
         tc_host_blame(TNP_HOST_ARGUMENT, "host->log_message: the text is NULL");
+    else if (!tc_is_utf8(text))
+        tc_host_blame(TNP_HOST_ARGUMENT, "host->log_message: the text is no UTF-8");
     fprintf(stderr, "plugin: %s\n", text ? text : "");
 }
 
@@ -236,6 +258,9 @@ static tn_status host_fail(const tn_host *host, tn_status status, const char *te
         tc_host_blame(TNP_STATUS_CODES, "host->fail: %d is no status of a failure", (int)status);
     if (!text || !*text)
         tc_host_blame(TNP_FAIL_MESSAGE, "host->fail: without a message");
+    else if (!tc_is_utf8(text))
+        tc_host_blame(TNP_FAIL_MESSAGE,
+                      "host->fail: the message is no UTF-8, cut within a character perhaps");
     snprintf(message, sizeof message, "%s", text ? text : "");
     message_status = status;
     return status;

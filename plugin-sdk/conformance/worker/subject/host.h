@@ -28,6 +28,8 @@ const char *tc_host_message(void);
 tn_status tc_host_message_status(void);
 void tc_host_forget(void);
 
+bool tc_is_utf8(const char *text);
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Blocks and bytes handed out and not given back. */

@@ -58,6 +58,7 @@ static void list_fill(const tc_sampler *m) {
     }
     for (int32_t rank = 0; m->set != TC_SMOKE && rank <= TC_MAX_RANK; rank++)
         emit(m, "value=1", rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), TC_LAYOUT_PADDED);
+    emit(m, "value=1", 1, TC_SIZES(4096), TC_LAYOUT_DENSE); /* whole blocks, nothing is left over */
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
     for (int way = 0; m->set != TC_SMOKE && way < 2; way++)  /* what memset does for some */
         emit(m, "value=0", 1, TC_SIZES(70001), way ? TC_LAYOUT_STEPPED : TC_LAYOUT_DENSE);
@@ -89,6 +90,10 @@ static void list_arange(const tc_sampler *m) {
              TC_LAYOUT_STEPPED);
     if (floating) /* what is near 0 has the digits that the start had, all of them */
         emit(m, "start=-1000.1 step=10.003", 1, TC_SIZES(101), TC_LAYOUT_DENSE);
+    /* whole blocks, nothing is left over */
+    emit(m, floating ? floats[1] : ints[1], 1, TC_SIZES(1024), TC_LAYOUT_DENSE);
+    if (m->types[0] == TN_F16) /* infinite at both ends */
+        emit(m, "start=-70000 step=1400", 1, TC_SIZES(101), TC_LAYOUT_DENSE);
     if (floating) /* some are in the middle between two halves, but for what f32 rounds away */
         emit(m, "start=0 step=0.69999999", 1, TC_SIZES(5003), TC_LAYOUT_DENSE);
     if (tc_dtype_bytes(m->types[0]) > 1) /* more than the others count */
@@ -99,13 +104,13 @@ static void list_arange(const tc_sampler *m) {
 }
 
 static void list_random(const tc_sampler *m) {
-    static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 5000};
+    static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 4096};
     static const char *const fixed[] = {"seed=0 offset=0",
                                         "seed=42 offset=1",
                                         "seed=987654321012 offset=4294967295",
                                         "seed=7 offset=1099511627776",
                                         "seed=11 offset=9223372036854775806",
-                                        "seed=3 offset=-2",
+                                        "seed=-3 offset=-2",
                                         "seed=-9007199254740993 offset=5"}; /* all its bits count */
     static const char *const from[] = {"state=[2] offset=0",
                                        "state=[2] offset=1",

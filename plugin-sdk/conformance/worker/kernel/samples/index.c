@@ -98,7 +98,7 @@ static const struct sized {
     {1, {1}, {1}, {1}, 0},
     {1, {7}, {20}, {25}, 0},
     {2, {1, 5}, {8, 5}, {8, 5}, 0},
-    {1, {1000}, {1500}, {1500}, 0},
+    {1, {1024}, {2048}, {2048}, 0}, /* whole blocks, nothing is left over */
     {3, {2, 3, 40}, {2, 3, 40}, {2, 3, 40}, 2},
     {2, {50, 33}, {70, 33}, {70, 33}, 0},
     {4, {2, 3, 4, 5}, {2, 2, 6, 5}, {2, 3, 6, 5}, 2},
@@ -202,6 +202,19 @@ static void list_ordered(const tc_sampler *m) {
     }
 }
 
+/* One place along dim: of each row its own, as who picks a class takes it, or one for all. */
+static void list_picks(const tc_sampler *m) {
+    static const struct sized picks[] = {{3, {4, 5, 6}, {1, 5, 6}, {1, 5, 6}, 0},
+                                         {3, {4, 5, 6}, {4, 1, 6}, {4, 1, 6}, 1},
+                                         {3, {4, 5, 6}, {4, 5, 1}, {4, 5, 1}, 2},
+                                         {2, {6, 9}, {6, 1}, {6, 3}, 1},
+                                         {2, {300, 7}, {300, 1}, {300, 1}, 1},
+                                         {2, {7, 300}, {1, 300}, {1, 300}, 0},
+                                         {1, {20}, {1}, {1}, 0}};
+    for (int k = 0; k < TC_LENGTH(picks); k++)
+        tc_emit(m, call_line(m, &picks[k], NULL, TC_LAYOUT_DENSE, "1"));
+}
+
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {
         {2, {900, 100}, {700, 100}, {700, 100}, 0}, {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
@@ -217,6 +230,8 @@ static void list(const tc_sampler *m) {
                              m->record->slices ? TC_LAYOUT_STEPPED : TC_LAYOUT_ZERO_LAST, "1"));
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
+    if (m->set != TC_SMOKE)
+        list_picks(m);
     if (m->set != TC_SMOKE && !m->record->slices)
         list_narrow(m);
     if (m->set != TC_SMOKE)

@@ -115,6 +115,21 @@ static void list_ones(const tc_sampler *m) {
         tc_emit(m, call_line(m, &ones[k], 0, way, way, way, 0));
 }
 
+/* Products of vectors, of which each of a batch has its own or all have one: of a row, of a column, of both, and the
+ * outer ones. */
+static void list_vectors(const tc_sampler *m) {
+    static const struct sized some[] = {{3, 1, 9, 7}, {3, 6, 9, 1}, {3, 1, 9, 1},
+                                        {3, 6, 1, 7}, {3, 1, 1, 7}, {3, 6, 1, 1}};
+    static const int ways[][3] = {{0, 0, 0}, {4, 0, 0}, {0, 4, 0}, {5, 0, 0},
+                                  {0, 5, 0}, {6, 6, 0}, {3, 3, 0}, {0, 0, 6}};
+    static const struct sized large[] = {{3, 1, 90, 300}, {3, 300, 90, 1}};
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], 0, 0, 0, 0, 0));
+    for (int k = 0; k < TC_LENGTH(some); k++)
+        for (int way = 0; way < TC_LENGTH(ways); way++)
+            tc_emit(m, call_line(m, &some[k], 0, ways[way][0], ways[way][1], ways[way][2], 0));
+}
+
 /* Squares, small and large; a first layer of a perceptron; what attention multiplies; a weight that
  * comes transposed. */
 static void list_timed(const tc_sampler *m) {
@@ -254,6 +269,8 @@ static void list(const tc_sampler *m) {
             tc_emit(m, call_line(m, &(struct sized){1, 1, 40, 200}, 0, 0, 0, out, 0));
         }
         list_ones(m);
+        if (batched)
+            list_vectors(m);
         list_faint(m);
         list_ties(m);
         list_tails(m);

@@ -70,7 +70,7 @@ static const struct sized {
     {1, {17}},
     {1, {64}},
     {1, {65}},
-    {1, {1000}},
+    {1, {1024}}, /* whole blocks, nothing is left over */
     {1, {4099}},
     {2, {3, 5}},
     {2, {33, 17}},
