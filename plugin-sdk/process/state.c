@@ -191,6 +191,40 @@ void tni_process_restore_teams(const int before[TNI_N_OPENMPS]) {
         set_teams(i, before[i]);
 }
 
+typedef struct team {
+    int last;
+    int (*number)(void); /* of the calling thread */
+    void (*run)(void *context);
+    void *context;
+    bool ran;
+} team;
+
+static void as_member(void *of) {
+    team *t = of;
+    if (t->number() != t->last)
+        return;
+    t->run(t->context);
+    t->ran = true;
+}
+
+/* What compilers make of a parallel region is a call of this, which the other runtimes have, too. */
+bool tni_process_run_in_team(int n, void (*run)(void *context), void *context) {
+    team t = {.last = n - 1, .run = run, .context = context};
+    for (int i = 0; i < TNI_N_OPENMPS && !t.ran; i++) {
+        void *object = dlopen(openmps[i], RTLD_LAZY | RTLD_NOLOAD);
+        void (*parallel)(void (*)(void *), void *, unsigned, unsigned) = NULL;
+        if (object) {
+            *(void **)&parallel = dlsym(object, "GOMP_parallel");
+            *(void **)&t.number = dlsym(object, "omp_get_thread_num");
+        }
+        if (parallel && t.number)
+            parallel(as_member, &t, (unsigned)n, 0);
+        if (object)
+            dlclose(object);
+    }
+    return t.ran;
+}
+
 /* ---- of the process ---------------------------------------------------------------------- */
 
 static void look_locale(state *s) {

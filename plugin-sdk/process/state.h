@@ -84,6 +84,9 @@ void tni_process_set_teams(int n, int before[TNI_N_OPENMPS]);
 void tni_process_restore_teams(const int before[TNI_N_OPENMPS]);
 /* The thread may be given fewer than it asks for (OMP_DYNAMIC). */
 void tni_process_let_teams_be_smaller(bool may);
+/* Runs `run` on the last of n threads that share an OpenMP's parallel region, and waits for it; false where nobody has
+ * loaded one, or it gives fewer threads: then it did not run. */
+bool tni_process_run_in_team(int n, void (*run)(void *context), void *context);
 
 void tni_process_look(tni_process_state *s);
 

@@ -20,9 +20,12 @@ enum {
     SPECIALS = 3,
     TOGETHER = 2,
     WITHIN = 2,
+    OVERLAPS = 2,      /* lines, in other dtypes one */
+    WAYS_TO_SLIDE = 3, /* of each; in other dtypes one */
     GROWN = 3,
     GROWN_MORE = 2,        /* in other dtypes */
     MOST_PLACED = 1 << 18, /* elements */
+    MOST_SMALL = 10000,
     MOST_GROWN = 1 << 19,
     MOST_WORK = 1 << 22, /* elements, each as often as it is added up */
     MOST_TERMS = 1 << 12 /* of a sum; longer ones prove little, with numbers that nobody chose */
@@ -34,20 +37,28 @@ static bool parse(const char *line, tc_case *c, tc_arena *arena, tc_invocation *
     return tc_case_parse(line, c, why) && tc_invocation_parse(c, arena, out, why);
 }
 
+/* Elements of the largest tensor. */
+static int64_t most_elements(const tc_draft *d) {
+    int64_t most = 0;
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++)
+        if (d->at[i].value[0] == '[' && tc_draft_shape(d, i, &s) && s.numel > most)
+            most = s.numel;
+    return most;
+}
+
 /* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
  * or of equal ones, whose largest is always the first. */
 static bool tells(const tc_forms *f, const tc_draft *d) {
-    int64_t most = 0;
     tc_shape s;
     for (int i = 0; i < (int)d->n; i++) {
         if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
             continue;
-        most = s.numel > most ? s.numel : most;
         for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
             if (s.sizes[k] == 1 || s.strides[k] == 0)
                 return false;
     }
-    return most >= 12;
+    return most_elements(d) >= 12;
 }
 
 /* ---- in place, shared -------------------------------------------------------------------- */
@@ -205,6 +216,38 @@ static bool add_idle(tc_forms *f, const char *line, tc_random random) {
     return add_laid_out(f, &d, idle, &random);
 }
 
+/* Rows that begin within the one before, as windows that slide over a signal do: half a row later; one element later,
+ * where rows and columns lie alike; and columns that begin within one another. */
+static bool sliding(const tc_forms *f, tc_shape *s, uint32_t n, bool is_output, tc_random *random) {
+    int64_t extent = 1;
+    (void)n, (void)random;
+    for (int32_t i = 0; i < s->rank; i++) {
+        int32_t k = f->sliding == 2 ? i : s->rank - 1 - i;
+        s->strides[k] = f->sliding == 1 ? 1 : (extent + 1) / 2;
+        extent += (s->sizes[k] - 1) * s->strides[k];
+    }
+    s->placed = true;
+    return s->rank > 1 && !is_output;
+}
+
+/* Elements of an input may share their place. True where there is such a line. */
+static bool add_overlapping(tc_forms *f, const char *line, tc_random random) {
+    enum { LEAST = 1000 }; /* elements: small calls are often made another way */
+    char why[TC_MESSAGE];
+    tc_draft d;
+    bool any = false;
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d) || most_elements(&d) < LEAST ||
+        most_elements(&d) > 2 * MOST_SMALL)
+        return false;
+    tc_draft_set(&d, "drawn", "overlap"); /* of windows of few numbers, which tell little */
+    for (f->sliding = 0; f->sliding < WAYS_TO_SLIDE; f->sliding++) {
+        tc_draft placed = d;
+        if (f->grows == GROWN || f->sliding == (int)f->dtype % WAYS_TO_SLIDE)
+            any |= add_laid_out(f, &placed, sliding, &random);
+    }
+    return any;
+}
+
 /* ---- special values ---------------------------------------------------------------------- */
 
 /* All elements one further apart. */
@@ -317,15 +360,10 @@ static bool add_grown(tc_forms *f, const char *line, tc_random random) {
 /* Two calls in a row of which nothing differs but one attribute, for each of them: for what is kept
  * from one call to the next. False where the line's tensors tell little, or take long. */
 static bool add_pairs(tc_forms *f, const char *line) {
-    enum { MOST_PAIRED = 10000 };
     char first[TC_MAX_LINE], second[TC_MAX_LINE], why[TC_MESSAGE], seed[16];
     tc_draft d;
-    tc_shape s;
-    if (!tc_draft_read(line, &d, why) || !tells(f, &d))
+    if (!tc_draft_read(line, &d, why) || !tells(f, &d) || most_elements(&d) > MOST_SMALL)
         return false;
-    for (int i = 0; i < (int)d.n; i++)
-        if (d.at[i].value[0] == '[' && tc_draft_shape(&d, i, &s) && s.numel > MOST_PAIRED)
-            return false;
     for (int i = 0; tc_draft_read(line, &d, why) && i < (int)d.n; i++) {
         if (!tc_mutate_attribute(&d, f->record, i))
             continue;
@@ -506,6 +544,8 @@ static void pass_on(tc_sink *sink, const char *line) {
         f->turned = add_turned(f, line);
     if (dense && f->apart < APART)
         f->apart += add_placed(f, line, apart, random);
+    if (dense && !formed && f->overlaps < (f->grows == GROWN ? OVERLAPS : 1))
+        f->overlaps += add_overlapping(f, line, random);
     if (!f->extremes && !formed)
         f->extremes = add_extremes(f, line);
     if (!formed && f->together < TOGETHER && dense == (f->together == 0))

@@ -5,8 +5,8 @@
  * every tensor lying in a way of its own at once, some with dimensions of one element whose strides say
  * nothing, and some with one size grown until threads, chunks and tiles are many. Special values are
  * there once more with tensors that lie apart. A dense line and one with strides have all tensors in one
- * allocation, and a few have their inputs in the memory of one of them, each with sizes of its own. Each
- * scalar attribute is made each end of its dtype, and of f64 what f32 has not. In one dtype there is one with each attribute changed alone, and one with each tensor dense in other orders of its
+ * allocation, and a few have their inputs in the memory of one of them, each with sizes of its own; in a few the
+ * rows of each input overlap. Each scalar attribute is made each end of its dtype, and of f64 what f32 has not. In one dtype there is one with each attribute changed alone, and one with each tensor dense in other orders of its
  * dimensions. And some become random neighbours of themselves: sizes, ranks and strides that nobody
  * thought of. What becomes of a line follows from the line alone, whatever stands around it.
  */
@@ -24,7 +24,7 @@ typedef struct tc_forms {
     bool few;  /* so many as forms.c says; else of every line that has such */
     int grows; /* how many lines are grown in this dtype */
     bool paired, turned;
-    int apart, relaid, idle, grown, neighbours, specials, together, within;
+    int apart, relaid, idle, grown, neighbours, specials, together, within, overlaps, sliding;
     bool extremes;
     int in_place[TC_MAX_ARGS], shared; /* lines; for each argument */
 } tc_forms;

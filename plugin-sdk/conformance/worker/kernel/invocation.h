@@ -70,8 +70,8 @@ typedef enum tc_data {
     TC_DATA_FAINT_LONE, /* a single number is subnormal */
     TC_DATA_FAINT_LEFT, /* products are normal, what is left of them is not */
     TC_DATA_TIES,       /* positive whole numbers whose sums have a digit more than a half has */
-    TC_DATA_DIGITS,     /* random, and a half's cell has the digits of f32, in which halves are computed */
-    TC_DATA_ORDERED,    /* terms that are exact in the order that is promised, and lost in others */
+    TC_DATA_DIGITS, /* random, and a half's cell has the digits of f32, in which halves are computed */
+    TC_DATA_ORDERED, /* terms that are exact in the order that is promised, and lost in others */
     TC_N_DATA
 } tc_data;
 

@@ -3,6 +3,7 @@
  * The scheduler says of each thread how long it ran. A call is made often enough that one which is only
  * woken has run for next to nothing. */
 #include "plugin-sdk/conformance/worker/kernel/same.h"
+#include "plugin-sdk/process/state.h"
 
 #include <pthread.h>
 #include <dirent.h>
@@ -290,6 +291,31 @@ static void check_modes(tc_comparison *m, uint32_t n_threads) {
     tc_arena_finish(&arena);
 }
 
+typedef struct member {
+    tc_comparison *m;
+    tc_invocation call;
+    tc_result result;
+    bool ok;
+} member;
+
+static void call_as_member(void *of) {
+    member *t = of;
+    t->ok = tc_same_call(t->m, &t->call, &t->result, t->m->call.seed + 7);
+}
+
+/* From a program's own parallel region, by the last of more threads than a kernel may use: what a plugin asks OpenMP of the
+ * calling thread is about the program's team there. */
+static void check_in_team(tc_comparison *m, const tn_ext_threads *threads,
+                          tc_invocation *first_call, const tc_result *first) {
+    enum { MAY_USE = 2, TEAM = 4 };
+    member t = {.m = m};
+    threads->set_num_threads(m->subject->self, MAY_USE);
+    if (tni_process_run_in_team(TEAM, call_as_member, &t) && t.ok)
+        check_agrees(
+            m, first_call, first, &t.call, &t.result,
+            "between a call from a plain thread and one from a parallel region of the program");
+}
+
 void tc_same_host_threads(tc_comparison *m) {
     static const uint32_t several[] = {3, 2, 8, 4};
     const uint32_t counts[] = {1, several[m->c->seed / 16 % 4]};
@@ -321,6 +347,8 @@ void tc_same_host_threads(tc_comparison *m) {
         threads->set_num_threads(self, counts[1]);
         check_modes(m, counts[1]);
     }
+    if (ok && m->out->status == TC_PASS)
+        check_in_team(m, threads, &calls[0], &results[0]);
     threads->set_num_threads(self, before);
     if (ok)
         check_agrees(m, &calls[0], &results[0], &calls[1], &results[1],

@@ -51,22 +51,33 @@ static int64_t terms(const tc_invocation *call) {
     return 1000; /* nothing here is exact */
 }
 
+/* So far that a kernel may think that nothing is there, and near enough for digits to be left. */
+static tc_real far_below(tn_dtype dtype) {
+    return dtype == TN_F64 ? -1e9L : -60000;
+}
+
 /* What hides a key: -infinity, or the lowest number, as many write it. A query of which all keys have
  * that has scores like any other, though they are far from 0. */
-static tc_real hiding(tn_dtype dtype, int64_t query) {
+static tc_real hiding(tn_dtype dtype, int64_t query, bool backward) {
     bool wide = dtype == TN_F64;
-    return query % 10 == 8  ? (wide ? -1e300L : -1e38L)
+    return query % 10 == 8  ? backward ? far_below(dtype) : (wide ? -1e300L : -1e38L)
            : query % 5 == 1 ? -tc_largest(wide ? TN_F64 : TN_F32)
                             : -INFINITY;
 }
 
+/* Has each query a row of attn_mask that nothing else has filled? */
+static bool is_masked_alone(tc_invocation *call) {
+    const tc_value *mask = tc_invocation_arg(call, "attn_mask");
+    return !mask->none && tc_is_dense(&mask->tensor.shape) && !call->sharing && !call->inner;
+}
+
 /* Of each five queries the fourth sees no key by the mask, the third the last one alone; a quarter of the
- * others' are hidden. logsumexp of those that see none is -infinity. */
+ * others' are hidden. logsumexp of those that see none is -infinity, and as far from 0 as the scores are. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     const tc_arg *a = &call->record->args[arg];
     tc_operand *o = &call->args[arg].tensor;
-    bool mask = strcmp(a->name, "attn_mask") == 0;
-    bool masked = !tc_invocation_arg(call, "attn_mask")->none;
+    bool mask = strcmp(a->name, "attn_mask") == 0, backward = call->record->n_outs == 3;
+    bool masked = !tc_invocation_arg(call, "attn_mask")->none, alone = is_masked_alone(call);
     if (!mask && strcmp(a->name, "logsumexp") != 0)
         return false;
     int64_t n = mask ? o->shape.sizes[3] : 1;
@@ -75,8 +86,9 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
         int64_t query = i / n % l, key = i % n;
         bool hidden = query % 5 == 3 || (query % 5 == 2 ? key != n - 1 : tc_below(r, 4) == 0);
         tc_real x = tc_uniform(r, (tc_real)a->low, (tc_real)a->high);
-        o->values[i].f = mask                        ? (hidden ? hiding(o->dtype, query) : x)
+        o->values[i].f = mask ? (hidden ? hiding(o->dtype, query, backward) : x)
                          : masked && query % 10 == 3 ? -INFINITY
+                         : alone && query % 10 == 8  ? far_below(o->dtype) + x
                                                      : x;
     }
     return true;
@@ -180,6 +192,16 @@ static bool is_both(int k, int mask) {
     return k < 3 || mask == NO_MASK || (mask == WHOLE && k % 3 == 0);
 }
 
+/* More queries than a kernel takes at once, and more keys, each with a mask of its own. */
+static void list_masked_blocks(const tc_sampler *m) {
+    static const struct sized some[] = {{1, 1, 1, 530, 70, 5, 6}, {1, 2, 1, 20, 530, 6, 5}};
+    for (int k = 0; k < 2 * TC_LENGTH(some); k++) {
+        tc_line l = call_line(m, &some[k / 2], k % 2 ? WHOLE : SHARED, k % 2, "0.5", NULL, 0);
+        tc_line_add(&l, "seed=1"); /* for this class alone */
+        tc_emit(m, l);
+    }
+}
+
 static void list(const tc_sampler *m) {
     /* Of the fourth forms.c turns all tensors, one by one. */
     static const struct sized large[] = {{1, 2, 1, 515, 300, 64, 64}, {1, 1, 1, 3, 4100, 20, 20},
@@ -223,6 +245,8 @@ static void list(const tc_sampler *m) {
         if (k < N_LAID_OUT && m->set != TC_SMOKE)
             list_layouts(m, s);
     }
+    if (m->set != TC_SMOKE)
+        list_masked_blocks(m);
 }
 
 const tc_family tc_family_attention = {"attention", shapes, terms, fill, list, list_timed};

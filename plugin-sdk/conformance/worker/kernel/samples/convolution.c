@@ -185,6 +185,21 @@ static void list_crossed(const tc_sampler *m) {
     }
 }
 
+/* The usual windows, of three taps each way and of one, with one number of one dimension changed: forms for these must
+ * look at all of them. */
+static void list_one_changed(const tc_sampler *m) {
+    for (int at = 0; at < 2 * 2 * 4; at++) {
+        int64_t kernel = 3 - at % 2 * 2, padding = kernel / 2;
+        struct geometry g = {2,      4, 9, 10, 5, {kernel, kernel}, {1, 1}, {padding, padding},
+                             {1, 1}, 1};
+        int64_t *const numbers[] = {g.kernel, g.stride, g.padding, g.dilation};
+        numbers[at / 4][at / 2 % 2]++;
+        tc_line l = call_line(m, &g, at % 2, NULL, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "seed=1"); /* for this class alone */
+        tc_emit(m, l);
+    }
+}
+
 /* Groups of one channel and of several, to which one and several of the output belong: what is made
  * for one channel each must not take the others. Strides, padding and dilation go through all pairs. */
 static void list_groups(const tc_sampler *m) {
@@ -315,6 +330,8 @@ static void list(const tc_sampler *m) {
                 tc_emit(m, out);
         }
     }
+    if (tc_has_large(m))
+        list_one_changed(m);
 }
 
 const tc_family tc_family_convolution = {"convolution", shapes, terms, fill, list, list_timed};

@@ -56,10 +56,11 @@ static void spoil_ignored(tc_operand *self) {
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (strcmp(call->record->args[a].name, "total_weight") == 0) {
-        bool beyond_halves = call->data == TC_DATA_WIDE;
-        o->values[0].i = tc_is_null(call->data) ? 0
-                         : beyond_halves        ? 70001
-                                                : tc_integer(r, 2, 1000);
+        /* More than the dtype counts, or f32, or 32 bits do; a half has nothing left where it is divided by so many. */
+        int64_t beyond = call->types[0] == TN_F16 ? 70001 : (INT64_C(1) << 33) + 1;
+        o->values[0].i = tc_is_null(call->data)       ? 0
+                         : call->data == TC_DATA_WIDE ? beyond
+                                                      : tc_integer(r, 2, 1000);
         return true;
     }
     if (strcmp(call->record->args[a].name, "grad_output") == 0) {

@@ -222,6 +222,16 @@ static void list_tails(const tc_sampler *m) {
         emit_tail(m, call_line(m, &deep, 0, way ? 3 : 0, way ? 0 : 3, 0, 0), way);
 }
 
+/* Vectors longer than a tile, of so many matrices that threads share them: what each has packed and put by is its own. */
+static void list_shared_vectors(const tc_sampler *m) {
+    static const struct sized some[] = {{44, 300, 90, 1}, {44, 1, 90, 300}};
+    for (int k = 0; k < TC_LENGTH(some); k++) {
+        tc_line l = call_line(m, &some[k], 0, k ? 0 : 5, k ? 5 : 0, 0, 0);
+        tc_line_add(&l, "data=exact seed=1"); /* for this class alone */
+        tc_emit(m, l);
+    }
+}
+
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
     static const struct sized large[] = {
@@ -301,6 +311,9 @@ static void list(const tc_sampler *m) {
                 tc_emit_data(m, &scaled, 0);
         }
     }
+    if (batched && m->set != TC_SMOKE && tc_dtype_bytes(m->types[0]) == 2 &&
+        tc_is_float(m->types[0]))
+        list_shared_vectors(m);
 }
 
 const tc_family tc_family_matmul = {"matmul", shapes, terms, NULL, list, list_timed};

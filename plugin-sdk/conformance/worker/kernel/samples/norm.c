@@ -94,6 +94,16 @@ static void list_lengths(const tc_sampler *m) {
     tc_emit(m, ones);
 }
 
+/* Rows of whole blocks, and of one element more. */
+static void list_blocks(const tc_sampler *m) {
+    static const int64_t blocks[] = {128, 512, 513, 1024, 1025, 2048, 2049};
+    for (int k = 0; k < TC_LENGTH(blocks); k++) {
+        tc_line l = call_line(m, &(struct sized){2, {3, blocks[k]}, 1}, 3, NULL, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "seed=1"); /* for this class alone */
+        tc_emit(m, l);
+    }
+}
+
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {{2, {600, 200}, 1},
                                          {3, {70, 40, 30}, 2},
@@ -146,6 +156,8 @@ static void list(const tc_sampler *m) {
             tc_emit(m, out);
         }
     }
+    if (m->set != TC_SMOKE)
+        list_blocks(m);
 }
 
 const tc_family tc_family_norm = {"norm", shapes, terms, NULL, list, list_timed};

@@ -221,6 +221,31 @@ static void list_crossed(const tc_sampler *m) {
     }
 }
 
+/* The usual windows with one number of one dimension changed: forms for these must look at all of them. */
+static void list_one_changed(const tc_sampler *m) {
+    for (int at = 0; at < 2 * 2 * 2 * 5; at++) {
+        int64_t kernel = 2 + at % 2, padding = kernel - 2;
+        int d = at / 2 % 2;
+        struct geometry g = {1,
+                             2,
+                             8 + at / 4 % 2,
+                             10 - at / 4 % 2,
+                             {kernel, kernel},
+                             {2, 2},
+                             {padding, padding},
+                             {1, 1},
+                             at / 4 % 2,
+                             at / 4 % 2};
+        int64_t *const numbers[] = {&g.kernel[d], &g.stride[d], &g.padding[d], &g.dilation[d],
+                                    d ? &g.w : &g.h},
+                       *changed = numbers[at / 8];
+        *changed += changed == &g.padding[d] && padding ? -1 : 1;
+        tc_line l = call_line(m, &g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "seed=1"); /* for this class alone */
+        tc_emit(m, l);
+    }
+}
+
 /* Many windows meet in an element, and are more than one element apart, each way by another number. */
 static void list_meeting(const tc_sampler *m) {
     for (int at = 0; at < 6; at++) {
@@ -281,6 +306,8 @@ static void list(const tc_sampler *m) {
                 tc_emit(m, call_line(m, g, "none", TC_LAYOUT_DENSE, (tc_layout)layout));
         }
     }
+    if (tc_has_large(m))
+        list_one_changed(m);
 }
 
 const tc_family tc_family_pool = {"pool", shapes, terms, fill, list, list_timed};
