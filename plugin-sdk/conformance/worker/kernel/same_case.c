@@ -327,7 +327,7 @@ static bool takes_host_threads(relay *r, const tc_invocation *call, uint64_t n) 
     bool first = r->record != call->record || memcmp(r->types, call->types, sizeof r->types) != 0;
     r->record = call->record;
     memcpy(r->types, call->types, sizeof r->types);
-    return first || n % 24 == 0 || r->set == TC_EXHAUSTIVE;
+    return first || n % 48 == 0 || r->set == TC_EXHAUSTIVE;
 }
 
 static void choose(tc_sink *sink, const char *line) {
