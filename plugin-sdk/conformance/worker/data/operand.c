@@ -1,6 +1,7 @@
 /* See operand.h. */
 #include "plugin-sdk/conformance/worker/data/operand.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int64_t tc_place(const tc_shape *s, int64_t i) {
@@ -41,16 +42,76 @@ void tc_runs_on(tc_runs *r) {
     }
 }
 
+/* ---- pieces ------------------------------------------------------------------------------ */
+
+enum { PAGE = 4096 };
+static const uint64_t SPARSE = UINT64_C(1) << 30; /* bytes, from which on an image has pieces */
+
+static int by_number(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The pages of all elements, and those of the ends, in order; each as often as it is named. */
+static uint64_t *sorted_pages(tc_arena *arena, const tc_operand *o, uint64_t *out_n) {
+    uint64_t n = 0, size = tc_dtype_bytes(o->dtype);
+    uint64_t *pages = tc_arena_array(arena, (uint64_t)o->shape.numel + 2, sizeof *pages);
+    if (!pages)
+        return NULL;
+    for (tc_runs r = tc_runs_start(&o->shape); r.first < o->shape.numel; tc_runs_on(&r))
+        for (int64_t k = 0; k < r.n; k++)
+            pages[n++] = (uint64_t)(r.place + k * r.stride) * size / PAGE;
+    pages[n++] = 0;
+    pages[n++] = (o->bytes - 1) / PAGE;
+    qsort(pages, n, sizeof *pages, by_number);
+    *out_n = n;
+    return pages;
+}
+
+static bool find_pieces(tc_arena *arena, tc_operand *o) {
+    uint64_t n;
+    uint64_t *pages = sorted_pages(arena, o, &n);
+    tc_piece *pieces = pages ? tc_arena_array(arena, n, sizeof *pieces) : NULL;
+    if (!pieces)
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = pages[i] * PAGE, end = at + PAGE < o->bytes ? at + PAGE : o->bytes;
+        tc_piece *last = o->n_pieces ? &pieces[o->n_pieces - 1] : NULL;
+        if (last && at <= last->at + last->bytes)
+            last->bytes = end - last->at;
+        else
+            pieces[o->n_pieces++] = (tc_piece){at, end - at};
+    }
+    o->pieces = pieces;
+    return true;
+}
+
+bool tc_operand_piece(const tc_operand *o, uint64_t i, uint64_t bytes, tc_piece *out) {
+    if (i >= (o->n_pieces ? o->n_pieces : 1))
+        return false;
+    *out = o->n_pieces ? o->pieces[i] : (tc_piece){0, o->bytes};
+    if (out->at >= bytes)
+        return false;
+    if (out->bytes > bytes - out->at)
+        out->bytes = bytes - out->at;
+    return true;
+}
+
+/* ---- images and values ------------------------------------------------------------------- */
+
 bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
     o->bytes = (uint64_t)o->shape.extent * tc_dtype_bytes(o->dtype) + TC_GUARD;
     o->image = tc_arena_bytes(arena, o->bytes);
-    if (!o->image)
+    o->n_pieces = 0;
+    if (!o->image || (o->bytes >= SPARSE && !find_pieces(arena, o)))
         return false;
     tc_random r = {seed};
-    for (uint64_t at = 0; at < o->bytes; at += 8) {
-        uint64_t pattern = tc_next(&r);
-        memcpy(o->image + at, &pattern, o->bytes - at < 8 ? o->bytes - at : 8);
-    }
+    tc_piece p;
+    for (uint64_t i = 0; tc_operand_piece(o, i, o->bytes, &p); i++)
+        for (uint64_t at = p.at; at < p.at + p.bytes; at += 8) {
+            uint64_t pattern = tc_next(&r), left = p.at + p.bytes - at;
+            memcpy(o->image + at, &pattern, left < 8 ? left : 8);
+        }
     return true;
 }
 

@@ -4,6 +4,9 @@
  * the elements, are in `image`, which is what the device's allocation is written with. The image
  * has GUARD bytes behind the last element; before the first there is what the offset leaves. All
  * that is no element is filled with a pattern that follows from the seed.
+ *
+ * Of an image of gigabytes, as far.c has them, only pieces are ever touched, here and on the device: the
+ * pages in which elements lie, the first and the last one.
  */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_OPERAND_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_OPERAND_H
@@ -14,12 +17,18 @@
 
 enum { TC_GUARD = 256 };
 
+typedef struct tc_piece {
+    uint64_t at, bytes;
+} tc_piece;
+
 typedef struct tc_operand {
     tn_dtype dtype;
     tc_shape shape;
     tc_number *values;    /* [numel], rounded to the dtype */
     unsigned char *image; /* [bytes] */
     uint64_t bytes;       /* of the allocation: extent and guard */
+    const tc_piece *pieces;
+    uint64_t n_pieces; /* 0: the image is one */
 } tc_operand;
 
 /* Room for values and image in the arena; false where there is none. The image gets its pattern;
@@ -29,6 +38,9 @@ bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, u
 
 /* The image alone, with its pattern, of an operand that has dtype and shape. */
 bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o);
+
+/* The pieces of the image, or of its first `bytes` bytes, in order: false behind the last. Starts at i = 0. */
+bool tc_operand_piece(const tc_operand *o, uint64_t i, uint64_t bytes, tc_piece *out);
 
 /* Writes the values into the image and reads them back: where elements share a place (a stride of
  * zero) the last one written holds for all, and all are rounded to the dtype. */

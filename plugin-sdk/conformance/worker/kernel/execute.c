@@ -96,10 +96,13 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
                               (unsigned long long)o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
-    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, start, o->image, 0,
-                                       placed_bytes(p->call, o));
-    if (status != TN_OK)
-        return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
+    tc_piece piece;
+    for (uint64_t i = 0; tc_operand_piece(o, i, placed_bytes(p->call, o), &piece); i++) {
+        status = s->memory->copy_from_host(s->device, p->tn.stream, memory, start + piece.at,
+                                           o->image + piece.at, 0, piece.bytes);
+        if (status != TN_OK)
+            return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
+    }
     *view = tc_operand_view(o, memory);
     view->offset += start;
     return true;
@@ -232,8 +235,12 @@ static unsigned char *read_image(tc_placed *p, const tc_operand *o, const tn_ten
     uint64_t start = view->offset - (uint64_t)o->shape.offset * tc_dtype_bytes(o->dtype);
     uint64_t bytes = placed_bytes(p->call, o);
     unsigned char *image = room_for(p, o->bytes, verdict);
-    if (!image || !read_bytes(p, view->memory, start, bytes, image, verdict))
+    tc_piece piece;
+    if (!image)
         return NULL;
+    for (uint64_t i = 0; tc_operand_piece(o, i, bytes, &piece); i++)
+        if (!read_bytes(p, view->memory, start + piece.at, piece.bytes, image + piece.at, verdict))
+            return NULL;
     memcpy(image + bytes, o->image + bytes, o->bytes - bytes);
     return image;
 }

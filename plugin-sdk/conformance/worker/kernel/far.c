@@ -1,6 +1,6 @@
 /* Lines in which one tensor reaches over more than 2^31 elements, a few of which are its own: for
  * kernels that multiply an index by a stride in 32 bits. Of dtypes of one byte, where the operator
- * takes any, else of two: the gigabytes between the elements are written, read and compared. */
+ * takes any, else of two; and over as many bytes of f32, which every device has. Of the gigabytes between the elements only the pages around these are touched. */
 #include "plugin-sdk/conformance/worker/kernel/draw.h"
 
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
@@ -25,21 +25,29 @@ static bool are_smallest(const tc_record *record, const tn_dtype *types) {
     return true;
 }
 
+static bool are_f32(const tc_record *record, const tn_dtype *types) {
+    uint32_t t = 0;
+    while (t < record->n_types && types[t] == TN_F32)
+        t++;
+    return record->n_types > 0 && t == record->n_types;
+}
+
 enum { ENOUGH = 3 }; /* dimensions, each of which is stretched in turn */
 
 /* Dense, but for dimension d: of its elements the last ninth, a block of some kernels, or one lies behind
  * 2^31, outside of all others. */
 static bool stretch(const tc_operand *o, int32_t d, tc_shape *out) {
-    int64_t extent = 1;
+    int64_t bytes = (int64_t)tc_dtype_bytes(o->dtype), extent = 1;
+    int64_t reach = ((INT64_C(1) << 31) + (INT64_C(1) << 28)) / (bytes > 2 ? bytes : 1);
     *out = tc_dense(o->shape.rank, o->shape.sizes);
-    if (out->numel == 0 || out->sizes[d] < 2 || tc_dtype_bytes(o->dtype) > 2)
+    if (out->numel == 0 || out->sizes[d] < 2)
         return false;
     for (int32_t k = out->rank - 1; k >= 0; k--)
         if (k != d) {
             out->strides[k] = extent;
             extent *= out->sizes[k];
         }
-    out->strides[d] = ((INT64_C(1) << 31) + (INT64_C(1) << 28)) / (out->sizes[d] - 1) + 7;
+    out->strides[d] = reach / (out->sizes[d] - 1) + 7;
     out->placed = true;
     return extent <= out->strides[d];
 }
@@ -95,16 +103,16 @@ static stretches stretch_line(const char *text, const char *name, uint32_t a, bo
     return found;
 }
 
-/* By the first of the lines that have the most dimensions for it, and by the one that has the longest:
- * kernels go along that in blocks. */
-static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
+/* By the first of the lines that have the most dimensions for it; and, where `more` are wanted, by the one
+ * that has the longest: kernels go along that in blocks. */
+static void stretch_one(const tc_urn *urn, uint32_t a, bool more, tc_sink *to) {
     const tc_record *record = urn->record;
     char out_name[TC_OUT_NAME];
     const char *name = a < record->n_args ? record->args[a].name
                                           : tc_record_out(record, a - record->n_args, out_name);
     stretches most = {0};
     size_t richest = 0, longest = 0;
-    for (size_t i = 0; i < urn->n; i++) {
+    for (size_t i = 0; i < urn->n && (more || most.n < ENOUGH); i++) {
         stretches found = stretch_line(urn->lines[i], name, a, false, NULL);
         if (found.n > most.n) {
             most.n = found.n;
@@ -117,12 +125,14 @@ static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     }
     if (most.n > 0) {
         stretch_line(urn->lines[richest], name, a, false, to);
-        stretch_line(urn->lines[longest], name, a, true, to);
+        if (more)
+            stretch_line(urn->lines[longest], name, a, true, to);
     }
 }
 
-void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to) {
-    uint32_t n = are_smallest(urn->record, types) ? urn->record->n_args + urn->record->n_outs : 0;
+void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, bool more, tc_sink *to) {
+    bool some = are_smallest(urn->record, types) || are_f32(urn->record, types);
+    uint32_t n = some ? urn->record->n_args + urn->record->n_outs : 0;
     for (uint32_t a = 0; a < n; a++)
-        stretch_one(urn, a, to);
+        stretch_one(urn, a, more, to);
 }

@@ -116,13 +116,14 @@ static void overwrite(char *p, int value, uint64_t bytes) {
     memset(p + bytes - END, value, END);
 }
 
-/* Large pages, where there are such, for who writes to all of it. */
+/* Large pages, where there are such, for who writes to all of it, which nobody does to gigabytes. */
 static char *take(uint64_t room) {
-    static const uint64_t HUGE_PAGE = 2 << 20;
+    static const uint64_t HUGE_PAGE = 2 << 20, GIGABYTE = 1 << 30;
     char *start = malloc(room);
     if (start && room > LARGE) {
         char *first = start + (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE);
-        madvise(first, room - (uint64_t)(first - start), MADV_HUGEPAGE);
+        madvise(first, room - (uint64_t)(first - start),
+                room < GIGABYTE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     }
     return start;
 }
