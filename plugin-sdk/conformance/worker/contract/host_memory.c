@@ -308,6 +308,69 @@ static void undo_large(trial *t) {
     expect(t, WAS + 1, "after large transfers");
 }
 
+/* ---- transfers that a driver takes in pieces --------------------------------------------- */
+
+enum { HUGE = 160 << 20, MARKS = 11, MARK = 64 };
+
+static uint64_t mark_place(int i) {
+    return (uint64_t)i * ((HUGE - MARK) / (MARKS - 1));
+}
+
+static bool prepare_huge(trial *t) {
+    void *host;
+    if (tc_free_bytes(&t->s) / 4 < HUGE)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!tc_must(t->k, TNP_ALLOC_HANDLE,
+                     tc_alloc(&t->s, TN_SPACE_DEVICE, HUGE, &t->memory[i], &host), "alloc"))
+            return false;
+    return true;
+}
+
+/* Marks at places all over the first memory; the second holds other bytes there. */
+static bool arm_huge(trial *t) {
+    const tc_subject *s = &t->s;
+    bool ok = true;
+    for (int i = 0; i < 2 * MARKS && ok; i++)
+        ok = tc_must(t->k, TNP_FILL_VALUE,
+                     s->memory->fill(s->device, s->stream, t->memory[i % 2], mark_place(i / 2),
+                                     (uint8_t)(WAS + i % 2), MARK),
+                     "fill");
+    return ok && tc_must(t->k, TNP_FILL_VALUE, tc_subject_sync(&t->s), "synchronize");
+}
+
+static void expect_marks(trial *t, int value, const char *what) {
+    const tc_subject *s = &t->s;
+    unsigned char mark[MARK];
+    for (int i = 0; i < MARKS && !tc_failed(t->k); i++) {
+        tn_status status = s->memory->copy_to_host(s->device, s->stream, mark, 0, t->memory[0],
+                                                   mark_place(i), MARK);
+        if (tc_must(t->k, TNP_READ_COMPLETE, status, "read") && mark[0] != value)
+            TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                      "%s: byte %llu of %d is 0x%02x, and should be 0x%02x", what,
+                      (unsigned long long)mark_place(i), HUGE, mark[0], (unsigned)value);
+    }
+}
+
+static tn_status try_huge(trial *t) {
+    const tc_subject *s = &t->s;
+    const tn_memory_ops *m = s->memory;
+    tn_status status = m->copy(s->device, s->stream, t->memory[0], 0, t->memory[1], 0, HUGE);
+    bool copied = status == TN_OK;
+    if (copied)
+        status = m->fill(s->device, s->stream, t->memory[0], 0, 0x22, HUGE);
+    tn_status later = tc_subject_sync(&t->s);
+    if (status != TN_OK && tc_host_failed())
+        expect_marks(t, copied ? WAS + 1 : WAS,
+                     copied ? "after a fill of 160 MiB failed for want of host memory"
+                            : "after a copy of 160 MiB failed for want of host memory");
+    return status == TN_OK ? later : status;
+}
+
+static void undo_huge(trial *t) {
+    expect_marks(t, 0x22, "after transfers of 160 MiB");
+}
+
 /* ---- from device to device --------------------------------------------------------------- */
 
 static bool prepare_peer(trial *t) {
@@ -510,6 +573,8 @@ static const step stages[] = {
     {"update", TNP_CAPTURE_UPDATE, true, prepare_update, try_update, nothing, finish_update, NULL},
     {"large", TNP_TRANSFER_RANGE, true, prepare_large, try_large, undo_large, finish_transfer,
      arm_large},
+    {"huge", TNP_TRANSFER_RANGE, true, prepare_huge, try_huge, undo_huge, finish_transfer,
+     arm_huge},
     {"peer", TNP_COPY_PEER, true, prepare_peer, try_peer, nothing, finish_peer, NULL},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel,
      NULL},
@@ -640,6 +705,7 @@ const tc_contract_row tc_host_memory_rows[] = {
     {"host-memory-fails", "stage=launch", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=update", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=large", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=huge", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=peer", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=kernel", TC_STANDARD, host_memory_fails},
     {0},
