@@ -163,6 +163,17 @@ bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at) {
     return true;
 }
 
+bool tc_mutate_far_bit(tc_draft *d, const tc_record *record, int at) {
+    char text[32], why[TC_MESSAGE];
+    int64_t value;
+    int a = tc_record_arg(record, d->at[at].name);
+    if (a < 0 || record->args[a].kind != TC_ARG_INT || !tc_read_int(d->at[at].value, &value, why))
+        return false;
+    snprintf(text, sizeof text, "%" PRId64, (int64_t)((uint64_t)value ^ UINT64_C(1) << 32));
+    tc_draft_set(d, d->at[at].name, text);
+    return true;
+}
+
 tc_data tc_mutate_data(const tc_record *record, tc_random *r) {
     bool any = !record || record->pointwise || record->extremes;
     return any ? (tc_data)tc_below(r, TC_DATA_EVERY) : TC_DATA_RANDOM;

@@ -23,6 +23,8 @@ void tc_mutate_resize(tc_draft *d, int64_t from, int64_t to);
 
 /* Another value of the attribute at `at`, a number or a bool; false where the parameter is none. */
 bool tc_mutate_attribute(tc_draft *d, const tc_record *record, int at);
+/* Another whole number, which differs only where 32 bits do not reach; false where it is none. */
+bool tc_mutate_far_bit(tc_draft *d, const tc_record *record, int at);
 
 /* Any kind of data; but where many steps follow each other, what overflows within them may come out as
  * NaN or infinite: then random numbers alone (`extremes` of a record). */

@@ -313,12 +313,14 @@ static int64_t largest(const tc_invocation *call) {
     return most;
 }
 
-/* Small, as it is called some dozens of times; follows from the line alone. */
+/* Small, as it is called some dozens of times; follows from the line alone. Of random numbers even a few: what is left
+ * over of those that are drawn at once may be kept. */
 static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
     enum { LEAST = 12, MOST = 600, MOST_EXHAUSTIVE = 1500 };
     bool all = r->set == TC_EXHAUSTIVE;
     int64_t most = largest(call);
-    return r->set != TC_SMOKE && most >= LEAST && most <= (all ? MOST_EXHAUSTIVE : MOST) &&
+    bool enough = most >= LEAST || tc_record_arg(call->record, "offset") >= 0;
+    return r->set != TC_SMOKE && enough && most <= (all ? MOST_EXHAUSTIVE : MOST) &&
            n / 64 % (all ? 4 : 8) == 0 && call->data == TC_DATA_RANDOM;
 }
 

@@ -74,6 +74,9 @@ static void vary_attributes(turns *t, const tc_draft *base) {
         tc_draft d = *base;
         if (tc_mutate_attribute(&d, t->m->call.record, i))
             turn(t, &d);
+        d = *base;
+        if (tc_mutate_far_bit(&d, t->m->call.record, i))
+            turn(t, &d);
     }
 }
 
