@@ -321,7 +321,7 @@ static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
     int64_t most = largest(call);
     bool enough = most >= LEAST || tc_record_arg(call->record, "offset") >= 0;
     return r->set != TC_SMOKE && enough && most <= (all ? MOST_EXHAUSTIVE : MOST) &&
-           n / 64 % (all ? 4 : 8) == 0 && call->data == TC_DATA_RANDOM;
+           n / 64 % (all ? 4 : 10) == 0 && call->data == TC_DATA_RANDOM;
 }
 
 /* The first large line of each operator in each dtype, and some more; lines come in that order. */
