@@ -97,6 +97,22 @@ static void done_means_done(tc_contract *k) {
         }
 }
 
+/* An event is known to be done; it is recorded as often as a counter takes to come round, the last time behind work. */
+static void record_count(tc_contract *k) {
+    scene n;
+    int64_t count = tc_contract_int(k, "n");
+    if (!set_up(k, &n, 0) || !record(&n, n.event, n.other) ||
+        !tc_must(k, TNP_EVENT_QUERY, tc_ask_until_done(k->subject, n.other, n.event), "query"))
+        return;
+    for (int64_t i = 1; i < count; i++)
+        if (!record(&n, n.event, n.other))
+            return;
+    if (tc_stream_sync(k, n.other) && produce(&n, n.slow, 0x5c) && record(&n, n.event, n.slow) &&
+        tc_must(k, TNP_EVENT_QUERY, tc_ask_until_done(k->subject, n.slow, n.event), "query"))
+        tc_buffer_check(k, &n.b, n.other, TNP_EVENT_QUERY,
+                        "what was queued before an event that is done, recorded so many times");
+}
+
 /* An event that is recorded again on its stream, with more work there of which somebody has asked, is
  * recorded behind that. */
 static void recorded_again(tc_contract *k) {
@@ -596,6 +612,8 @@ const tc_contract_row tc_event_rows[] = {
     {"event-done-means-done", "by=synchronize", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=both", TC_SMOKE, done_means_done},
     {"event-recorded-again", "", TC_SMOKE, recorded_again},
+    {"event-record-count", "n=256", TC_STANDARD, record_count},
+    {"event-record-count", "n=65536", TC_STANDARD, record_count},
     {"event-wait-holds", "then=nothing", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},

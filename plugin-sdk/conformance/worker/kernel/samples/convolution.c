@@ -175,13 +175,21 @@ static void list_crossed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &high, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
         tc_emit(m, call_line(m, &wide, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
     }
-    /* and inputs of a few pixels, of which a stride passes the end, with taps that see none */
-    for (int at = 0; at < 4 * 5 * 2; at++) {
-        int64_t size = 1 + at % 4, stride = 1 + at / 4 % 5, padding = 1 + at / 20;
-        struct geometry high = {2, 2, size, 3, 3, {3, 1}, {stride, 1}, {padding, 0}, {1, 1}, 1};
-        struct geometry wide = {2, 2, 3, size, 3, {1, 3}, {1, stride}, {0, padding}, {1, 1}, 1};
-        tc_emit(m, call_line(m, &high, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
-        tc_emit(m, call_line(m, &wide, at % 3 == 0, NULL, TC_LAYOUT_DENSE));
+    /* and inputs of a few pixels, of which a stride passes the end, with taps that see none, or none at all */
+    for (int at = 0; at < 4 * 5 * 2 * 2; at++) {
+        int64_t size = 1 + at % 4, stride = 1 + at / 4 % 5, padding = 1 + at / 20 % 2;
+        int64_t kernel = at < 40 ? 3 : 1;
+        struct geometry high = {2,           2,           size,         3,      3,
+                                {kernel, 1}, {stride, 1}, {padding, 0}, {1, 1}, 1};
+        struct geometry wide = {2,      2, 3, size, 3, {1, kernel}, {1, stride}, {0, padding},
+                                {1, 1}, 1};
+        tc_line lines[] = {call_line(m, &high, kernel == 1 || at % 3 == 0, NULL, TC_LAYOUT_DENSE),
+                           call_line(m, &wide, kernel == 1 || at % 3 == 0, NULL, TC_LAYOUT_DENSE)};
+        for (int k = 0; k < 2; k++) {
+            if (kernel == 1)
+                tc_line_add(&lines[k], "drawn=outside"); /* all zeros prove little */
+            tc_emit(m, lines[k]);
+        }
     }
 }
 
