@@ -279,6 +279,11 @@ static void list(const tc_sampler *m) {
             tc_emit(m, call_line(m, &(struct sized){1, 1, 40, 200}, 0, 0, 0, out, 0));
         }
         list_ones(m);
+        /* one matrix as all factors, of several blocks, which is not symmetric */
+        tc_line square =
+            call_line(m, &(struct sized){batched ? 2 : 1, 100, 100, 100}, 0, 0, 0, 0, 0);
+        tc_line_add(&square, "shared=mat2 seed=1");
+        tc_emit(m, square);
         if (batched)
             list_vectors(m);
         list_faint(m);

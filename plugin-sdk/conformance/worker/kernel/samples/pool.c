@@ -277,6 +277,13 @@ static void list(const tc_sampler *m) {
                              {2, 2},       {1, 1},        {1, 1}, false, true};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    /* One plane with its output is more than a stack has, as f32 for halves. */
+    static const struct geometry plane = {1,      1,      530,    520,   {2, 2},
+                                          {2, 2}, {0, 0}, {1, 1}, false, true};
+    tc_line whole = call_line(m, &plane, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&whole, "seed=1"); /* once is enough */
+    if (tc_has_large(m) || (m->set != TC_SMOKE && m->types[0] == TN_F16))
+        tc_emit(m, whole);
     if (tc_has_large(m))
         list_crossed(m);
     /* So many windows meet in one element that rounding adds up. */
@@ -284,10 +291,20 @@ static void list(const tc_sampler *m) {
                                          {1, 1}, {0, 0}, {1, 1}, false, true};
     tc_line added = call_line(m, &meet, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&added, "data=biased");
-    bool averages = tc_record_arg(m->record, "count_include_pad") >= 0;
-    if (averages && tc_record_arg(m->record, "input_size") >= 0 && m->set != TC_SMOKE) {
+    bool averages = tc_record_arg(m->record, "count_include_pad") >= 0,
+         is_gradient = tc_record_arg(m->record, "input_size") >= 0;
+    if (averages && is_gradient && m->set != TC_SMOKE) {
         tc_emit(m, added);
         list_meeting(m);
+    }
+    /* and so many elements in one window: all of a plane, and all but its edge */
+    static const struct geometry global[] = {
+        {1, 2, 270, 280, {270, 280}, {1, 1}, {0, 0}, {1, 1}, false, true},
+        {1, 2, 181, 190, {180, 189}, {2, 2}, {0, 0}, {1, 1}, false, true}};
+    for (int k = 0; averages && !is_gradient && m->set != TC_SMOKE && k < TC_LENGTH(global); k++) {
+        tc_line l = call_line(m, &global[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "data=biased seed=1");
+        tc_emit(m, l);
     }
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
