@@ -83,7 +83,8 @@ void tc_reference_avg_pool2d(tc_invocation *call) {
                 magnitude += fabsl(x[y * in[3] + column].f);
             }
         tc_out(call, 0)[at].f = sum / (tc_real)count;
-        call->outs[0].rounding[at] = (tc_real)inside * tc_u(call) * magnitude / (tc_real)count;
+        tc_real steps = fminl((tc_real)inside, tc_sum_steps(call, inside));
+        call->outs[0].rounding[at] = steps * tc_u(call) * magnitude / (tc_real)count;
         call->outs[0].error[at] =
             tc_ulps(call, 1, sum / (tc_real)count); /* the division, or 1 / count */
         if (count <= 0)
