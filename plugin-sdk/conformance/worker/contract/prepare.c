@@ -25,8 +25,10 @@ static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uin
                   prepared *p) {
     char why[TC_MESSAGE];
     memset(p, 0, sizeof *p);
-    if (!tc_case_parse(line, &p->c, why) || !tc_invocation_parse(&p->c, &k->arena, &p->call, why) ||
-        !tc_invocation_fill(&p->call, p->call.seed + seed, why))
+    if (!tc_case_parse(line, &p->c, why) || !tc_invocation_parse(&p->c, &k->arena, &p->call, why))
+        return TC_CASE_ERROR(k->out, "%s: %s", line, why);
+    p->call.seed += 0x1000003 * seed;
+    if (!tc_invocation_fill(&p->call, p->call.seed + seed, why))
         return TC_CASE_ERROR(k->out, "%s: %s", line, why);
     return p->call.in_place < 0 &&
            tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&
@@ -138,6 +140,15 @@ static bool runs(tc_contract *k, prepared *p) {
     return tc_must(k, TNP_KERNEL_WORKSPACE, tc_run_placed(&p->placed), p->call.record->op);
 }
 
+static bool prepare_both(prepared p[2]) {
+    bool both = tc_prepare_placed(&p[0].placed) == TN_OK;
+    if (both && tc_prepare_placed(&p[1].placed) != TN_OK) {
+        tc_abandon_placed(&p[0].placed);
+        both = false;
+    }
+    return both;
+}
+
 /* Two calls of one thread, both prepared before either runs: in their order, and the second one
  * first. */
 static void between(tc_contract *k, const tn_kernel *kernel, const char *const lines[2]) {
@@ -149,16 +160,40 @@ static void between(tc_contract *k, const tn_kernel *kernel, const char *const l
     memset(p, 0, 2 * sizeof *p);
     if (place(k, kernel, lines[0], 0, &p[0]) && place(k, kernel, lines[1], 100, &p[1]))
         for (int first = 0; first < 2 && !tc_failed(k); first++) {
-            bool both = tc_prepare_placed(&p[0].placed) == TN_OK;
-            if (both && tc_prepare_placed(&p[1].placed) != TN_OK) {
-                tc_abandon_placed(&p[0].placed);
-                both = false;
-            }
-            if (!both || !runs(k, &p[first]) || !runs(k, &p[1 - first]))
+            if (!prepare_both(p) || !runs(k, &p[first]) || !runs(k, &p[1 - first]))
                 break;
             tc_subject_sync(k->subject);
             for (int i = 0; i < 2; i++)
                 check(k, &p[i], TNP_KERNEL_WORKSPACE, "two calls prepared before either runs");
+        }
+    tc_subject_sync(k->subject);
+    for (int i = 0; i < 2; i++)
+        tc_unplace(&p[i].placed);
+}
+
+/* The same where only the inputs differ: both have one output, which is looked at behind each. */
+static void into_one(tc_contract *k, const tn_kernel *kernel, const char *line) {
+    prepared *p = tc_arena_array(&k->arena, 2, sizeof *p);
+    if (!p) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
+        return;
+    }
+    memset(p, 0, 2 * sizeof *p);
+    bool ok = place(k, kernel, line, 0, &p[0]) && place(k, kernel, line, 100, &p[1]);
+    for (uint32_t i = 0; ok && i < p[0].call.record->n_outs; i++)
+        p[1].placed.out_views[i] = p[0].placed.out_views[i];
+    for (int first = 0; ok && first < 2 && prepare_both(p); first++)
+        for (int i = 0; i < 2 && !tc_failed(k); i++) {
+            prepared *now = &p[i ^ first];
+            tc_result result = {0};
+            tc_verdict v = {0};
+            if (runs(k, now) && tc_subject_sync(k->subject) == TN_OK &&
+                tc_read_outs(&now->placed, &result, &v))
+                tc_check_outputs(&now->call, &result, k->subject, &v);
+            if (v.status == TC_FAIL)
+                TC_BROKEN(k, TNP_KERNEL_WORKSPACE,
+                          "two calls into one output, prepared before either runs: %.800s",
+                          v.message);
         }
     tc_subject_sync(k->subject);
     for (int i = 0; i < 2; i++)
@@ -281,12 +316,16 @@ static void alternates(tc_contract *k) {
 
 /* Of all sizes and layouts some, each with the next. */
 static void each_between(tc_contract *k) {
+    enum { INTO_ONE = 1 };
     const tn_plugin *p = k->subject->plugin;
     tc_drawn *drawn = tc_reach_draw(k, TC_STANDARD, has_prepare);
     int n = 0;
     for (uint64_t i = 0; drawn && i < p->n_kernels; i++)
         for (int at = 0; at + 1 < TC_DRAWN && drawn[i].lines[at + 1] && !tc_failed(k); at++, n++)
             between(k, p->kernels[i], (const char *const *)drawn[i].lines + at);
+    for (uint64_t i = 0; drawn && i < p->n_kernels; i++)
+        for (int at = 0; at < INTO_ONE && drawn[i].lines[at] && !tc_failed(k); at++)
+            into_one(k, p->kernels[i], drawn[i].lines[at]);
     if (n == 0)
         TC_NOT_OFFERED(k, "no kernel has prepare");
 }
