@@ -56,13 +56,35 @@ static bool grow(tc_comparison *m, bool last, lane *l, tc_invocation *out) {
            tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED;
 }
 
-/* Every other lane has calls of other sizes: what is kept for one shape is not another's. */
+/* The line with another value of one of its attributes, for another line of another one; false where there is no such
+ * call, or the device does not take it. */
+static bool vary(tc_comparison *m, lane *l, tc_invocation *out) {
+    char line[TC_MAX_LINE], why[TC_MESSAGE];
+    const tn_kernel *kernel;
+    tc_draft base;
+    if (!tc_draft_read(tc_case_line(m->c, line), &base, why))
+        return false;
+    snprintf(base.class, sizeof base.class, "kernel");
+    tc_draft_remove(&base, tc_draft_find(&base, "how"));
+    for (int i = 0; i < (int)base.n; i++) {
+        tc_draft d = base;
+        int at = (int)((m->call.seed + (uint64_t)i) % base.n);
+        if (tc_mutate_attribute(&d, m->call.record, at) && tc_draft_line(&d, line) &&
+            tc_case_parse(line, &l->c, why) && tc_invocation_parse(&l->c, &l->arena, out, why) &&
+            tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED)
+            return true;
+    }
+    return false;
+}
+
+/* Every other lane has calls of other sizes, or with another attribute: what is kept for one is not another's. */
 static bool prepare_lane(tc_comparison *m, lane *l, int which, tn_stream_impl *stream,
                          uint64_t seed) {
     char why[TC_MESSAGE];
     int64_t elements = 0;
     tc_invocation call;
-    if (which % 2 == 0 || !grow(m, which == 1, l, &call))
+    bool other = which == 2 ? vary(m, l, &call) : which % 2 && grow(m, which == 1, l, &call);
+    if (!other)
         call = m->call;
     for (uint32_t a = 0; a < m->call.record->n_args; a++)
         if (m->call.record->args[a].kind == TC_ARG_TENSOR)

@@ -360,6 +360,11 @@ static void list_forms(const tc_sampler *m, const char *attrs) {
         tc_line_add(&l, "scalar=%s", arg->name);
         if (m->record->n_args > 1 && m->types[0] == TN_F32)
             tc_emit(m, l);
+        /* Rows apart, of which the second thread's part begins with the rest of one. */
+        l = call_line(m, attrs, 2, TC_SIZES(67, 1000), -1, TC_LAYOUT_PADDED);
+        tc_line_add(&l, "scalar=%s seed=1", arg->name);
+        if (m->record->n_args > 1 && m->types[0] == TN_F32)
+            tc_emit(m, l);
     }
 }
 
