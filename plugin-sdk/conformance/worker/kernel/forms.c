@@ -460,6 +460,25 @@ static bool add_orders(tc_forms *f, const tc_draft *d, const char *name, tc_shap
     return any;
 }
 
+/* One tensor of two dimensions or more as a slice of a larger one, along each dimension but the first: dense within
+ * what lies behind that, and again in front of it. */
+static void add_slices(tc_forms *f, const tc_draft *d, const char *name, tc_shape s) {
+    enum { GAP = 3 };
+    char text[TC_MAX_LINE];
+    for (int32_t along = 1; along < s.rank; along++) {
+        tc_draft sliced = *d;
+        int64_t stride = 1;
+        for (int32_t k = s.rank - 1; k >= 0; k--) {
+            s.strides[k] = stride;
+            stride *= s.sizes[k] + (k == along ? GAP : 0);
+        }
+        s.placed = true;
+        tc_draft_set_shape(&sliced, name, &s);
+        if (tc_draft_line(&sliced, text))
+            f->to->line(f->to, text);
+    }
+}
+
 static void make_dense(tc_draft *d) {
     tc_shape s;
     for (int i = 0; i < (int)d->n; i++)
@@ -470,7 +489,7 @@ static void make_dense(tc_draft *d) {
         }
 }
 
-/* Each tensor of the call alone, the others row-major: what is dense in another order may be taken
+/* Each tensor of the call alone, the others row-major: what is dense in another order, or in parts, may be taken
  * for one piece. */
 static bool add_all_orders(tc_forms *f, const tc_draft *d) {
     char text[TC_MAX_LINE], name[TC_OUT_NAME];
@@ -481,10 +500,14 @@ static bool add_all_orders(tc_forms *f, const tc_draft *d) {
     bool good = tc_draft_line(d, text) && parse(text, &c, &arena, &call) &&
                 call.outs[0].tensor.shape.numel <= MOST_PLACED;
     for (uint32_t a = 0; good && a < f->record->n_args; a++)
-        if (f->record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none)
+        if (f->record->args[a].kind == TC_ARG_TENSOR && !call.args[a].none) {
             any |= add_orders(f, d, f->record->args[a].name, call.args[a].tensor.shape);
-    for (uint32_t k = 0; any && k < f->record->n_outs; k++)
+            add_slices(f, d, f->record->args[a].name, call.args[a].tensor.shape);
+        }
+    for (uint32_t k = 0; any && k < f->record->n_outs; k++) {
         add_orders(f, d, tc_record_out(f->record, k, name), call.outs[k].tensor.shape);
+        add_slices(f, d, tc_record_out(f->record, k, name), call.outs[k].tensor.shape);
+    }
     tc_arena_finish(&arena);
     return any;
 }
