@@ -326,7 +326,10 @@ static bool takes_turns(const relay *r, const tc_invocation *call, uint64_t n) {
 
 /* The first large line of each operator in each dtype, and some more; lines come in that order. */
 static bool takes_host_threads(relay *r, const tc_invocation *call, uint64_t n) {
+    enum { MOST = 1000000 }; /* elements of a call that comes some dozens of times */
     bool first = r->record != call->record || memcmp(r->types, call->types, sizeof r->types) != 0;
+    if (largest(call) > MOST && r->set != TC_EXHAUSTIVE)
+        return false;
     r->record = call->record;
     memcpy(r->types, call->types, sizeof r->types);
     return first || n % 48 == 0 || r->set == TC_EXHAUSTIVE;
@@ -348,15 +351,15 @@ static void choose(tc_sink *sink, const char *line) {
         emit(r, line, "dense");
     if (takes_turns(r, &call, n))
         emit(r, line, "turns");
-    if (n % 4 == 0 && !spared)
+    if (n % 5 == 0 && !spared)
         emit(r, line, "again");
     if (exact && can_cut(&call) && (n % 2 == 0 || call.data == TC_DATA_EXPONENTS))
         emit(r, line, "slices");
     bool large = largest(&call) > LARGE;
-    bool meets = large ? call.scalar >= 0 : n % 24 == 0; /* numbers of several calls, too */
+    bool meets = large ? call.scalar >= 0 : n % 32 == 0; /* numbers of several calls, too */
     if (meets && call.in_place < 0)
         emit(r, line, "threads");
-    if (n % 24 == 12 && call.in_place < 0 && !large)
+    if (n % 32 == 16 && call.in_place < 0 && !large)
         emit(r, line, "streams");
     if (large && takes_host_threads(r, &call, n))
         emit(r, line, "host-threads");

@@ -282,7 +282,7 @@ static void list(const tc_sampler *m) {
         {16, 3, 28, 28, 8, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1},
         {2, 3, 57, 61, 8, {3, 2}, {2, 3}, {1, 0}, {1, 1}, 1},
         /* windows that do not touch, in images whose rows are shared among threads */
-        {3, 64, 40, 41, 64, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1},
+        {3, 32, 40, 41, 32, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1},
         {3, 32, 40, 41, 24, {3, 2}, {4, 3}, {1, 1}, {1, 1}, 1},
     };
     /* So many that the sums over them in the gradient prove something only where they are exact. */
