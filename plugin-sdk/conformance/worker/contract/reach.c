@@ -132,7 +132,7 @@ static void look(tc_sink *sink, const char *line) {
     const tn_kernel *kernel;
     tc_case c;
     tc_invocation call;
-    if (of_interest(w, line) && parse(w, line, &c, &call) &&
+    if (of_interest(w, line) && parse(w, line, &c, &call) && !tc_reaches_far(&call) &&
         tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {

@@ -314,8 +314,7 @@ static bool is_far(const tc_operand *o) {
     return o->shape.extent >= (INT64_C(1) << 30) / (int64_t)tc_dtype_bytes(o->dtype);
 }
 
-/* Lines of far.c. */
-static bool reaches_far(const tc_invocation *call) {
+bool tc_reaches_far(const tc_invocation *call) {
     bool far = false;
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         far |= is_far(&call->outs[k].tensor);
@@ -327,5 +326,6 @@ static bool reaches_far(const tc_invocation *call) {
 
 bool tc_is_extra(const tc_case *c, const tc_invocation *call) {
     return tc_case_get(c, "drawn") || call->memory == TC_MEMORY_ONE || call->within >= 0 ||
-           reaches_far(call) || (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
+           tc_reaches_far(call) ||
+           (tc_case_get(c, "seed") && tc_record_arg(call->record, "seed") < 0);
 }

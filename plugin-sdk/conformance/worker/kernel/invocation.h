@@ -118,6 +118,9 @@ static inline bool tc_lies_within(const tc_invocation *call, uint32_t a) {
  * make nothing of it. */
 bool tc_is_extra(const tc_case *c, const tc_invocation *call);
 
+/* Is it a line of far.c, of which a device may have no room for a tensor? */
+bool tc_reaches_far(const tc_invocation *call);
+
 /* Reads a case's parameters; operands have shapes and no values yet. False with `why`. */
 bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *out,
                          char why[TC_MESSAGE]);
