@@ -105,7 +105,8 @@ class Shrink(unittest.TestCase):
         words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--cases", 200, "--timeout", 1)
         with concurrent.futures.ThreadPoolExecutor() as pool:  # much of it is waiting for what hangs
             outputs = list(pool.map(lambda _: self.run_it(*words).stdout, range(2)))
-        first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
+        # Which call: how far it shrinks depends on what a device that hangs does in time.
+        first = [re.findall(r"tenon-conform run \S+ '(\S+)", out)[:1] for out in outputs]
         self.assertEqual(first[0], first[1])
         self.assertTrue(first[0])
 
