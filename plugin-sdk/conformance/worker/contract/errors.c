@@ -272,7 +272,7 @@ static void two_listeners(tc_contract *k) {
     tc_unplace(&bad);
 }
 
-/* Writes the indices that are within range over those of the call. */
+/* Writes the indices of another call over those of this one. */
 static bool write_index(scene *n, const tc_placed *bad, const tc_invocation *of) {
     int32_t a = tc_record_arg(of->record, "index");
     const tc_operand *index = &of->args[a].tensor;
@@ -281,14 +281,6 @@ static bool write_index(scene *n, const tc_placed *bad, const tc_invocation *of)
                                                 0, index->image, 0, index->bytes),
                    "write of indices") &&
            tc_stream_sync(n->k, n->stream);
-}
-
-static bool mend_index(scene *n, const tc_placed *bad) {
-    return write_index(n, bad, &n->good);
-}
-
-static bool break_index(scene *n, const tc_placed *bad) {
-    return write_index(n, bad, &n->bad);
 }
 
 /* Recorded, it is an error of the stream that it is launched on, each time. */
@@ -330,13 +322,14 @@ static void captured(tc_contract *k) {
         ok = ok && tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
                            "synchronize of another stream than that of a launch that failed");
     }
-    if (ok && mend_index(&n, &bad) && tc_graph_launch(k, ext, graph, other)) {
+    if (ok && write_index(&n, &bad, &n.good) && tc_graph_launch(k, ext, graph, other)) {
         n.stream = other;
         tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
                 "a launch whose index is within range again");
     }
     n.stream = other;
-    if (!tc_failed(k) && graph && break_index(&n, &bad) && tc_graph_launch(k, ext, graph, other)) {
+    if (!tc_failed(k) && graph && write_index(&n, &bad, &n.bad) &&
+        tc_graph_launch(k, ext, graph, other)) {
         ext->destroy(graph);
         graph = NULL;
         reported(&n, false); /* by the stream, which is there still */

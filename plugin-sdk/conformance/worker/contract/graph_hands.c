@@ -38,8 +38,7 @@ static void *make(void *context) {
         h->status = n->ext->launch(n->graph, n->stream);
         break;
     case DESTROY:
-        n->ext->destroy(n->graph);
-        n->graph = NULL;
+        tc_scene_drop(n);
     }
     tc_reason(h->status, h->reason);
     return NULL;

@@ -43,11 +43,16 @@ bool tc_scene_set_up(tc_contract *k, tc_scene *n) {
            tc_buffer_create(k, n->s, TN_SPACE_DEVICE, TC_SCENE_BYTES, &n->b);
 }
 
+void tc_scene_drop(tc_scene *n) {
+    if (n->graph)
+        n->ext->destroy(n->graph);
+    n->graph = NULL;
+}
+
 void tc_scene_finish(tc_scene *n) {
     if (!n->ext)
         return;
-    if (n->graph)
-        n->ext->destroy(n->graph);
+    tc_scene_drop(n);
     if (n->second)
         n->ext->destroy(n->second);
 }

@@ -31,6 +31,9 @@ typedef struct tc_scene {
 bool tc_scene_set_up(tc_contract *k, tc_scene *n);
 void tc_scene_finish(tc_scene *n);
 
+/* Destroys `graph`, if there is one, for the next. */
+void tc_scene_drop(tc_scene *n);
+
 bool tc_scene_begin(tc_scene *n);
 bool tc_scene_end(tc_scene *n, tn_graph_impl **out);
 bool tc_scene_launch(tc_scene *n, tn_graph_impl *graph, tn_stream_impl *stream);

@@ -131,9 +131,7 @@ static void counts(tc_contract *k) {
         ok = ok && tc_scene_end(&n, &n.graph) && tc_scene_launch(&n, n.graph, n.stream) &&
              tc_scene_check(&n, &n.a, n.stream, TNP_CAPTURE_REPLAYS,
                             "what a launch of so many equal commands wrote");
-        if (n.graph)
-            n.ext->destroy(n.graph);
-        n.graph = NULL;
+        tc_scene_drop(&n);
     }
     tc_scene_finish(&n);
 }
@@ -164,9 +162,7 @@ static void sizes(tc_contract *k) {
                  tc_scene_check(&n, &from, n.stream, TNP_CAPTURE_REPLAYS, "what a launch filled") &&
                  tc_buffer_check(k, &to, n.s->stream, TNP_CAPTURE_REPLAYS, "what a launch copied");
         }
-        if (n.graph)
-            n.ext->destroy(n.graph);
-        n.graph = NULL;
+        tc_scene_drop(&n);
         if (ok) {
             tc_buffer_destroy(&from);
             tc_buffer_destroy(&to);
@@ -317,8 +313,7 @@ static void one_kernel(tc_scene *n, const char *line, tc_placed *p) {
                  tc_stream_sync(k, n->stream))
             check_result(n, p, round);
     }
-    n->ext->destroy(n->graph);
-    n->graph = NULL;
+    tc_scene_drop(n);
 }
 
 static void kernels(tc_contract *k) {

@@ -130,9 +130,7 @@ static void launch_count(tc_contract *k) {
         ok = ok && (held || tc_scene_launch(&n, n.graph, n.other)) &&
              tc_scene_check(&n, &n.b, n.other, TNP_CAPTURE_LAUNCH_ORDER,
                             "what a launch copied behind tens of thousands of others");
-        if (n.graph)
-            n.ext->destroy(n.graph);
-        n.graph = NULL;
+        tc_scene_drop(&n);
     }
     tc_scene_finish(&n);
 }
@@ -143,9 +141,11 @@ static void captures_at_once(tc_contract *k) {
     enum { CAPTURING = 40, EACH = 25, GRAPHS = CAPTURING * EACH, SPAN = 40 };
     tc_scene n;
     tn_stream_impl *streams[CAPTURING];
-    tn_graph_impl **graphs = tc_arena_array(&k->arena, GRAPHS, sizeof *graphs);
     int made = 0;
-    bool ok = graphs && tc_scene_set_up(k, &n);
+    bool ok = tc_scene_set_up(k, &n);
+    tn_graph_impl **graphs = tc_arena_array(&k->arena, GRAPHS, sizeof *graphs);
+    if (ok && !graphs)
+        ok = TC_CASE_ERROR(k->out, "the host has no memory for this case");
     for (int i = 0; i < CAPTURING && ok; i++)
         ok = tc_stream_create(k, n.s, 0, &streams[i]);
     for (int i = 0; i < EACH && ok; i++) {
