@@ -190,8 +190,8 @@ static void load_names(tc_contract *k) {
                   (unsigned long long)p->flags);
 }
 
-/* From the letter at `from` on; false where there is none. */
-static bool flip_case(char *out, size_t room, const char *id, size_t from) {
+/* In capitals from `from` on, as an id is compared byte by byte; false where it stays what it was. */
+static bool to_capitals(char *out, size_t room, const char *id, size_t from) {
     snprintf(out, room, "%s", id);
     for (char *at = out + from; *at; at++)
         *at = (char)toupper((unsigned char)*at);
@@ -209,19 +209,11 @@ static void ask_for_near(tc_contract *k, const tc_subject *s, const char *id) {
             snprintf(near, sizeof near, "%s%s", id, behind[i]);
         else if (i < n + strlen(id)) /* cut short, from nothing on */
             snprintf(near, sizeof near, "%.*s", (int)(i - n), id);
-        else if (!flip_case(near, sizeof near, id, i - n - strlen(id)))
+        else if (!to_capitals(near, sizeof near, id, i - n - strlen(id)))
             continue;
         if (s->plugin->extension(s->self, near))
             TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", near);
     }
-    snprintf(near, sizeof near, "%s", id);
-    for (char *c = near; *c;
-         c++) /* an id is compared byte by byte: from the first letter on in capitals */
-        if (*c >= 'a' && *c <= 'z') {
-            *c = (char)(*c - 'a' + 'A');
-            if (s->plugin->extension(s->self, near))
-                TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", near);
-        }
 }
 
 static void load_extension(tc_contract *k) {

@@ -27,6 +27,6 @@ void tc_urn_finish(tc_urn *urn);
 void tc_urn_draw(const tc_urn *urn, int first, int n, tc_sink *to);
 
 /* Lines in which one tensor or output reaches over more than 2^31 elements (far.c). */
-void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, bool more, tc_sink *to);
+void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to);
 
 #endif

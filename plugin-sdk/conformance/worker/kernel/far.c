@@ -1,6 +1,7 @@
 /* Lines in which one tensor reaches over more than 2^31 elements, a few of which are its own: for
  * kernels that multiply an index by a stride in 32 bits. Of dtypes of one byte, where the operator
- * takes any, else of two; and over as many bytes of f32, which every device has. Of the gigabytes between the elements only the pages around these are touched. */
+ * takes any, else of two; and over as many bytes of f32, which every device has. Of the gigabytes
+ * between the elements only the pages around these are touched (data/operand.h). */
 #include "plugin-sdk/conformance/worker/kernel/draw.h"
 
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
@@ -103,16 +104,16 @@ static stretches stretch_line(const char *text, const char *name, uint32_t a, bo
     return found;
 }
 
-/* By the first of the lines that have the most dimensions for it; and, where `more` are wanted, by the one
- * that has the longest: kernels go along that in blocks. */
-static void stretch_one(const tc_urn *urn, uint32_t a, bool more, tc_sink *to) {
+/* By the first of the lines that have the most dimensions for it, and by the one that has the longest:
+ * kernels go along that in blocks. */
+static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     const tc_record *record = urn->record;
     char out_name[TC_OUT_NAME];
     const char *name = a < record->n_args ? record->args[a].name
                                           : tc_record_out(record, a - record->n_args, out_name);
     stretches most = {0};
     size_t richest = 0, longest = 0;
-    for (size_t i = 0; i < urn->n && (more || most.n < ENOUGH); i++) {
+    for (size_t i = 0; i < urn->n; i++) {
         stretches found = stretch_line(urn->lines[i], name, a, false, NULL);
         if (found.n > most.n) {
             most.n = found.n;
@@ -125,14 +126,13 @@ static void stretch_one(const tc_urn *urn, uint32_t a, bool more, tc_sink *to) {
     }
     if (most.n > 0) {
         stretch_line(urn->lines[richest], name, a, false, to);
-        if (more)
-            stretch_line(urn->lines[longest], name, a, true, to);
+        stretch_line(urn->lines[longest], name, a, true, to);
     }
 }
 
-void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, bool more, tc_sink *to) {
+void tc_urn_stretch(const tc_urn *urn, const tn_dtype *types, tc_sink *to) {
     bool some = are_smallest(urn->record, types) || are_f32(urn->record, types);
     uint32_t n = some ? urn->record->n_args + urn->record->n_outs : 0;
     for (uint32_t a = 0; a < n; a++)
-        stretch_one(urn, a, more, to);
+        stretch_one(urn, a, to);
 }

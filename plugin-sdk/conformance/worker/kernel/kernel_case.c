@@ -87,7 +87,7 @@ static void add_drawn(const tc_record *record, const tn_dtype *types, tc_set set
     record->family->list(&m);
     tc_urn_draw(&c.urn, 0, set == TC_EXHAUSTIVE ? DRAWN_MORE : DRAWN, to);
     if (set == TC_EXHAUSTIVE)
-        tc_urn_stretch(&c.urn, types, true, to);
+        tc_urn_stretch(&c.urn, types, to);
     tc_urn_finish(&c.urn);
 }
 

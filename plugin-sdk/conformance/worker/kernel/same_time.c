@@ -35,43 +35,48 @@ typedef struct lane {
     pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
 } lane;
 
-/* The line with its first tensor's last dimension one longer, or its first; false where there is no such
- * call, or the device does not take it. */
-static bool grow(tc_comparison *m, bool last, lane *l, tc_invocation *out) {
+/* The line as one of kernel/. */
+static bool read_line(const tc_comparison *m, tc_draft *out) {
+    char line[TC_MAX_LINE], why[TC_MESSAGE];
+    if (!tc_draft_read(tc_case_line(m->c, line), out, why))
+        return false;
+    snprintf(out->class, sizeof out->class, "kernel");
+    tc_draft_remove(out, tc_draft_find(out, "how"));
+    return true;
+}
+
+/* The draft's call for the lane; false where there is none, or the device does not take it. */
+static bool take_call(tc_comparison *m, const tc_draft *d, lane *l, tc_invocation *out) {
     char line[TC_MAX_LINE], why[TC_MESSAGE];
     const tn_kernel *kernel;
+    return tc_draft_line(d, line) && tc_case_parse(line, &l->c, why) &&
+           tc_invocation_parse(&l->c, &l->arena, out, why) &&
+           tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED;
+}
+
+/* The line with its first tensor's last dimension one longer, or its first. */
+static bool grow(tc_comparison *m, bool last, lane *l, tc_invocation *out) {
     tc_draft d;
     tc_shape s;
-    if (!tc_draft_read(tc_case_line(m->c, line), &d, why))
+    if (!read_line(m, &d))
         return false;
-    snprintf(d.class, sizeof d.class, "kernel");
-    tc_draft_remove(&d, tc_draft_find(&d, "how"));
     int at = tc_draft_find(&d, m->call.record->args[0].name);
     if (at < 0 || !tc_draft_shape(&d, at, &s) || s.rank == 0)
         return false;
     int64_t size = s.sizes[last ? s.rank - 1 : 0];
     tc_mutate_resize(&d, size, size + 1);
-    return tc_draft_line(&d, line) && tc_case_parse(line, &l->c, why) &&
-           tc_invocation_parse(&l->c, &l->arena, out, why) &&
-           tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED;
+    return take_call(m, &d, l, out);
 }
 
-/* The line with another value of one of its attributes, for another line of another one; false where there is no such
- * call, or the device does not take it. */
+/* The line with another value of one of its attributes, for another line of another one. */
 static bool vary(tc_comparison *m, lane *l, tc_invocation *out) {
-    char line[TC_MAX_LINE], why[TC_MESSAGE];
-    const tn_kernel *kernel;
     tc_draft base;
-    if (!tc_draft_read(tc_case_line(m->c, line), &base, why))
+    if (!read_line(m, &base))
         return false;
-    snprintf(base.class, sizeof base.class, "kernel");
-    tc_draft_remove(&base, tc_draft_find(&base, "how"));
     for (int i = 0; i < (int)base.n; i++) {
         tc_draft d = base;
         int at = (int)((m->call.seed + (uint64_t)i) % base.n);
-        if (tc_mutate_attribute(&d, m->call.record, at) && tc_draft_line(&d, line) &&
-            tc_case_parse(line, &l->c, why) && tc_invocation_parse(&l->c, &l->arena, out, why) &&
-            tc_find_kernel(m->subject, out, NULL, &kernel) == TC_CLAIMED)
+        if (tc_mutate_attribute(&d, m->call.record, at) && take_call(m, &d, l, out))
             return true;
     }
     return false;
