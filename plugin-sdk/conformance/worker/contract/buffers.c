@@ -143,7 +143,14 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
 
 /* A queue has room for a few hundred commands, so each of them is to take a while, on the fastest of
  * devices too. */
-enum { LEAST_BYTES = 4 << 20, MOST_BYTES = 256 << 20, MOST_FILLS = 400, FEW = 4, MORE = 20 };
+enum {
+    SMALLEST_BYTES = 64 << 10,
+    LEAST_BYTES = 4 << 20,
+    MOST_BYTES = 256 << 20,
+    MOST_FILLS = 400,
+    FEW = 4,
+    MORE = 20
+};
 static const double WORK_SECONDS = 0.008, FILL_SECONDS = 100e-6;
 
 static bool queue_fills(tc_contract *k, const tc_work *w, tn_stream_impl *stream, uint32_t n) {
@@ -195,7 +202,10 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     if (there / 4 < most)
         most = there / 4;
     *out = (tc_work){.subject = s};
-    for (uint64_t bytes = LEAST_BYTES;
+    uint64_t first = LEAST_BYTES;
+    while (first > most && first > SMALLEST_BYTES) /* a small device, or several works on one */
+        first /= 2;
+    for (uint64_t bytes = first;
          try_work(k, out, bytes) && out->seconds < FILL_SECONDS && bytes * 4 <= most; bytes *= 4)
         release(k->owned);
     double wanted = out->seconds > 0 ? WORK_SECONDS / out->seconds : MOST_FILLS;

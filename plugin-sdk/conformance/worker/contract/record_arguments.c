@@ -76,7 +76,7 @@ static bool read(tc_arena *arena, const char *line, int v, queued *q) {
     return tc_invocation_fill(&q->call, q->call.seed, why);
 }
 
-/* At most `most` calls that follow from a line, ready to be queued. */
+/* At most `most` calls that follow from a line, ready to be queued: fewer where memory has no room for them. */
 static void make_calls(scene *n, tc_arena *arena, const char *line, bool laid_out, int most) {
     tc_contract *k = n->k;
     tc_draft base, walking;
@@ -87,7 +87,8 @@ static void make_calls(scene *n, tc_arena *arena, const char *line, bool laid_ou
     tc_draft_set(&base, "data", "exact"); /* how good functions are is asked elsewhere */
     const tc_record *record = tc_record_find(base.subject);
     walking = base;
-    for (int v = 0; v < most && !tc_failed(k); v++) {
+    uint64_t left = tc_free_bytes(k->subject) / 4; /* for workspaces, and what else the case has */
+    for (int v = 0; v < most && !tc_failed(k) && tc_free_bytes(k->subject) > left; v++) {
         tc_verdict none = {.status = TC_PASS};
         tc_draft d;
         step_attribute(&walking, record, v);
