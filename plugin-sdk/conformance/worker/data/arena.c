@@ -2,13 +2,17 @@
  * each ends.
  *
  * The system takes large blocks back at once and hands out new ones page by page, which costs a case of
- * many elements a tenth of its time. So some are kept for the next case; in the hard build none. */
+ * many elements a tenth of its time. So some are kept for the next case; in the hard build none.
+ *
+ * Of gigabytes only the pages that are needed are touched (operand.h); malloc, told by MALLOC_PERTURB_,
+ * would write to all of them. */
 #include "plugin-sdk/conformance/worker/data/arena.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifdef TNI_HARD
 enum { MOST_KEPT = 0 };
@@ -16,6 +20,7 @@ enum { MOST_KEPT = 0 };
 enum { MOST_KEPT = 12 };
 #endif
 enum { LEAST = 1 << 16, MOST = 1 << 24 }; /* bytes, of what is kept */
+static const uint64_t MAPPED = 1 << 30;    /* bytes, from which on a block is the system's */
 
 struct tc_block {
     struct tc_block *next;
@@ -60,7 +65,15 @@ static void give_back(struct tc_block *block) {
         }
         pthread_mutex_unlock(&kept.lock);
     }
-    free(gone);
+    if (gone && gone->room >= MAPPED)
+        munmap(gone, sizeof *gone + gone->room);
+    else
+        free(gone);
+}
+
+static struct tc_block *map(uint64_t bytes) {
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
 }
 
 static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
@@ -68,7 +81,8 @@ static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
     if (block && zero)
         memset(block->data, 0, bytes);
     if (!block) {
-        block = zero ? calloc(1, sizeof *block + bytes) : malloc(sizeof *block + bytes);
+        uint64_t room = sizeof *block + bytes;
+        block = bytes >= MAPPED ? map(room) : zero ? calloc(1, room) : malloc(room);
         if (!block)
             return NULL;
         block->room = bytes;

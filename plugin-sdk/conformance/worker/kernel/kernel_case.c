@@ -34,6 +34,8 @@ static void run_call(tc_subject *s, tc_invocation *call, bool drawn, tc_verdict 
         return;
     tc_check_untouched(call, &result, out);
     tc_check_outputs(call, &result, s, out);
+    if (out->status == TC_FAIL && tc_needed_flags(call) & TN_KERNEL_INDEX64)
+        out->requirement = TNP_KERNEL_INDEX64;
     if (drawn && out->status == TC_INCONCLUSIVE) /* nobody chose its numbers */
         *out = (tc_verdict){.status = TC_PASS};
     tc_check_host(out);
@@ -86,8 +88,7 @@ static void add_drawn(const tc_record *record, const tn_dtype *types, tc_set set
     tc_sampler m = {record, types, TC_STANDARD, &c.sink};
     record->family->list(&m);
     tc_urn_draw(&c.urn, 0, set == TC_EXHAUSTIVE ? DRAWN_MORE : DRAWN, to);
-    if (set == TC_EXHAUSTIVE)
-        tc_urn_stretch(&c.urn, types, to);
+    tc_urn_stretch(&c.urn, types, to);
     tc_urn_finish(&c.urn);
 }
 

@@ -76,9 +76,10 @@ static void check_host(const char *what, const tn_host *host) {
 /* Before the block; of a fenced one in the fence's note. */
 typedef struct head {
     uint64_t magic, bytes;
-    char *start; /* of malloc */
+    char *start;
     const tn_host *host;
-    uint64_t tail, reserved; /* bytes behind the block that are TAIL's; a multiple of 16 in all */
+    uint64_t tail;   /* bytes behind the block that are TAIL's */
+    uint64_t mapped; /* bytes from start on that are of mmap, not of malloc; or 0 */
 } head;
 _Static_assert(sizeof(head) <= TC_FENCE_NOTE, "");
 
@@ -116,16 +117,31 @@ static void overwrite(char *p, int value, uint64_t bytes) {
     memset(p + bytes - END, value, END);
 }
 
-/* Large pages, where there are such, for who writes to all of it, which nobody does to gigabytes. */
-static char *take(uint64_t room) {
+/* Gigabytes are the system's own: nobody writes to all of them, as malloc would that MALLOC_PERTURB_
+ * tells to. What is large gets large pages, where there are such. */
+static char *take(uint64_t room, uint64_t *out_mapped) {
     static const uint64_t HUGE_PAGE = 2 << 20, GIGABYTE = 1 << 30;
+    *out_mapped = room >= GIGABYTE ? room : 0;
+    if (*out_mapped) {
+        void *start = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (start == MAP_FAILED)
+            return NULL;
+        madvise(start, room, MADV_NOHUGEPAGE);
+        return start;
+    }
     char *start = malloc(room);
     if (start && room > LARGE) {
         char *first = start + (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE);
-        madvise(first, room - (uint64_t)(first - start),
-                room < GIGABYTE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+        madvise(first, room - (uint64_t)(first - start), MADV_HUGEPAGE);
     }
     return start;
+}
+
+static void give(const head *h) {
+    if (h->mapped)
+        munmap(h->start, h->mapped);
+    else
+        free(h->start);
 }
 
 static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
@@ -153,7 +169,7 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     if (!p) {
         if (__builtin_add_overflow(bytes, 2 * alignment + sizeof h + sizeof TAIL, &room))
             return NULL;
-        h.start = take(room);
+        h.start = take(room, &h.mapped);
         if (!h.start)
             return NULL;
         char *last = h.start + room - sizeof TAIL - bytes;
@@ -194,9 +210,9 @@ static void host_dealloc(const tn_host *host, void *p) {
         tc_fence_free(p);
         return;
     }
-    char *start = h->start;
+    head was = *h;
     overwrite(p, TC_POISON_FREED, h->bytes);
-    free(start);
+    give(&was);
 }
 
 int64_t tc_host_blocks(void) {
