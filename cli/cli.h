@@ -10,7 +10,7 @@ enum { MAX_ARGUMENTS = 2 };
 
 typedef struct options {
     bool json;
-    bool wheel;                           /* --wheel */
+    bool wheel, ci;                       /* --wheel, --ci */
     const char *dir, *lang;               /* of --dir and --lang, or NULL */
     int timeout;                          /* of --timeout, in seconds, or 0 */
     const char *arguments[MAX_ARGUMENTS]; /* the command's, NULL after the last */

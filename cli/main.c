@@ -55,7 +55,7 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 /* What each kind of command takes. */
 static const struct kind {
     const char *usage, *options;
-    struct option table[5];
+    struct option table[6];
 } kinds[] = {
     [PRINTS] = {"[--json]",
                 JSON_OPTION,
@@ -67,14 +67,16 @@ static const struct kind {
                 {"json", no_argument, NULL, 'j'},
                 {"timeout", required_argument, NULL, 't'},
                 {0}}},
-    [WRITES] = {"[--dir DIR] [--lang L] [--wheel]",
+    [WRITES] = {"[--dir DIR] [--lang L] [--wheel] [--ci]",
                 "  --dir DIR   the folder to write, new or empty; tenon-TYPE if not given\n"
                 "  --lang L    c or c++; c if not given\n"
-                "  --wheel     what makes a wheel of it, too: `pip wheel --no-deps .`\n",
+                "  --wheel     what makes a wheel of it, too: `pip wheel --no-deps .`\n"
+                "  --ci        what GitHub, GitLab or Jenkins run, too: conformance.sh and jobs\n",
                 {{"help", no_argument, NULL, 'h'},
                  {"dir", required_argument, NULL, 'd'},
                  {"lang", required_argument, NULL, 'l'},
                  {"wheel", no_argument, NULL, 'w'},
+                 {"ci", no_argument, NULL, 'c'},
                  {0}}},
 };
 
@@ -158,6 +160,7 @@ static int run_command(const command *c, int argc, char **argv) {
             return usage_error("a number of seconds, from 1 to 9999, must follow", "--timeout");
         o.json |= key == 'j';
         o.wheel |= key == 'w';
+        o.ci |= key == 'c';
         o.dir = key == 'd' ? optarg : o.dir;
         o.lang = key == 'l' ? optarg : o.lang;
     }

@@ -1,8 +1,8 @@
 /* tenon new-plugin: writes the project of a new device plugin.
  *
  * The project is a copy of the template of the plugin SDK: what all languages share, the sources in
- * one, which compile as they stand, and where it is asked for what makes a wheel. The made-up names in it are replaced. What was written is taken back
- * when something fails. */
+ * one, which compile as they stand, and where it is asked for what makes a wheel and what a CI runs.
+ * The made-up names in it are replaced. What was written is taken back when something fails. */
 #include "cli/cli.h"
 
 #include <ctype.h>
@@ -106,7 +106,7 @@ static int is_file(const struct dirent *entry) {
 }
 
 /* The files that a project gets, in the folders that they come from. */
-enum { MAX_FOLDERS = 3 };
+enum { MAX_FOLDERS = 4 };
 typedef struct source {
     char folder[2 * PATH_MAX + 8];
     struct dirent **names;
@@ -114,13 +114,16 @@ typedef struct source {
 } source;
 
 /* How many files they have, or 0 when one of the folders has none. */
-static int sources_open(source sources[MAX_FOLDERS], int n_folders, const char *template,
-                        const language *lang) {
-    const char *folders[MAX_FOLDERS] = {"shared", lang->folder, "wheel"};
+static int sources_open(source sources[MAX_FOLDERS], int *out_n_folders, const char *template,
+                        const language *lang, const options *o) {
+    const char *folders[MAX_FOLDERS] = {"shared", lang->folder, o->wheel ? "wheel" : NULL,
+                                        o->ci ? "ci" : NULL};
     int n = 0;
     bool whole = true;
-    for (int i = 0; i < n_folders; i++) {
-        source *s = &sources[i];
+    for (int i = 0; i < MAX_FOLDERS; i++) {
+        if (!folders[i])
+            continue;
+        source *s = &sources[(*out_n_folders)++];
         snprintf(s->folder, sizeof s->folder, "%s/%s", template, folders[i]);
         s->n_names = scandir(s->folder, &s->names, is_file, alphasort);
         whole &= s->n_names > 0;
@@ -163,8 +166,8 @@ static void write_replaced(FILE *out, const char *text, size_t n,
     }
 }
 
-/* A file's bytes and a NUL, to be freed; NULL with errno. */
-static char *read_whole(int folder, const char *name, size_t *out_n) {
+/* A file's bytes and a NUL, to be freed, and whether it is a program; NULL with errno. */
+static char *read_whole(int folder, const char *name, size_t *out_n, bool *out_program) {
     char *text = NULL;
     struct stat st;
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -177,6 +180,7 @@ static char *read_whole(int folder, const char *name, size_t *out_n) {
     if (fstat(fd, &st) == 0 && (text = malloc((size_t)st.st_size + 1))) {
         *out_n = fread(text, 1, (size_t)st.st_size, in);
         text[*out_n] = '\0';
+        *out_program = st.st_mode & S_IXUSR;
         if (ferror(in)) {
             free(text);
             text = NULL;
@@ -187,9 +191,9 @@ static char *read_whole(int folder, const char *name, size_t *out_n) {
 }
 
 /* Makes `to`/`name`, which must not be there. False with errno, and then it is not there. */
-static bool write_file(int to, const char *name, const char *text, size_t n,
+static bool write_file(int to, const char *name, const char *text, size_t n, bool program,
                        const replacement replacements[N_REPLACEMENTS]) {
-    int fd = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, program ? 0777 : 0666);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
         if (fd >= 0)
@@ -222,8 +226,9 @@ static int copy_files(const source *s, int to, const char *dir,
     for (int i = 0; i < s->n_names && code == EXIT_OK; i++) {
         const char *name = s->names[i]->d_name;
         size_t n = 0;
-        char *text = read_whole(from, name, &n);
-        if (!text || !write_file(to, name, text, n, replacements)) {
+        bool program;
+        char *text = read_whole(from, name, &n, &program);
+        if (!text || !write_file(to, name, text, n, program, replacements)) {
             int error = errno;
             unlink_files(to, s, i);
             code = fail(EXIT_FAILED,
@@ -292,9 +297,9 @@ int command_new_plugin(const options *o) {
 
     char template[2 * PATH_MAX] = "", dir[MAX_TYPE + 8], upper[MAX_TYPE + 1] = "";
     source sources[MAX_FOLDERS] = {0};
-    int n_names = 0, n_folders = o->wheel ? MAX_FOLDERS : MAX_FOLDERS - 1;
+    int n_names = 0, n_folders = 0;
     if (find_template(template, sizeof template))
-        n_names = sources_open(sources, n_folders, template, lang);
+        n_names = sources_open(sources, &n_folders, template, lang, o);
     if (n_names == 0) {
         sources_close(sources);
         return fail(

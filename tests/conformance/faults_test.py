@@ -72,7 +72,7 @@ def test_lifetimes_are_named(folder):
     for name, line, said in (
             ("write-not-consumed-before-return", "contract/transfer-sizes host=pageable kind=write least=1024 most=1048576", "TNP-43: memory after a write of"),
             ("read-returns-early", "contract/transfer-sweep kind=read", "TNP-44: read of"),
-            ("dealloc-asks-a-stream-that-is-gone", "process/life-leaves-nothing of=error", "memory was touched that host->dealloc has had back"),
+            ("dealloc-asks-a-stream-that-is-gone", "process/life-leaves-nothing of=error", "memory was touched of a block of host->alloc that is no more"),
             ("attention-reads-mask-beyond-its-end", MASKED, "bytes behind the end of a block of host->alloc"),
             ("running-sum-looks-before-its-row", SUMMED, "memory was touched 4 bytes before the start of a block of host->alloc"),
     ):

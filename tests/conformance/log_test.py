@@ -1,6 +1,7 @@
 """The log of a run and what is made of it, with a worker that misbehaves: log_test.py TENON_CONFORM MOCK_WORKER."""
 
 import html
+import json
 import resource
 import shlex
 import signal
@@ -175,6 +176,40 @@ class Log(MockCase):
         self.assertIn("(none) -> fail             kernel/fail\n", result.stdout)
         self.assertIn("3 changed, 1 of them for the worse", result.stdout)
         self.assertEqual(result.returncode, 1)
+
+    def trend(self, *words: object) -> str:
+        result = subprocess.run([CONFORM, "trend", *map(str, words)], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_trend_shows_runs_beside_each_other(self) -> None:
+        head = {"record": "head", "log": 1, "suite": "1.0", "device": 0, "plugin": {"path": "/x.so", "name": "A|<b>"}}
+        levels = [{"name": name, "state": state, "terms": terms, "why": ""}
+                  for name, state, terms in (("Core", "passed", "f32"), ("Train", "failed", ""))]
+        cases = [{"record": "case", "case": line, "status": status} for line, status in (
+            ("kernel/add T=f32 self=[2]", "pass"), ("kernel/add T=f16 self=[2]", "fail"),
+            ("kernel/exp T=f32 self=[2]", "pass"), ("kernel/sin T=f32 self=[2]", "pass"))]
+        repaired = [*cases[:1], {**cases[1], "status": "pass"}, cases[2]]  # and sin was not tried
+        logs = []
+        for i, records in enumerate(([head, *cases, {"record": "end", "levels": levels[:1]}],
+                                     [head, *repaired, {"record": "end", "levels": levels[1:]}], [head])):
+            logs.append(self.dir / f"{i}.jsonl")
+            logs[-1].write_text("".join(json.dumps(r) + "\n" for r in records))
+        text = self.trend(*logs)
+        self.assertIn("| Core | passed: f32 |  |  |\n| Train |  | **failed** |  |\n", text)
+        self.assertIn("| add | f32 **f16** | f32 f16 |  |\n", text)
+        for same in ("| exp ", "| sin ", "A|<b>"):
+            self.assertNotIn(same, text)
+        self.assertIn("| cases | 3 passed, 1 failed | 3 passed, 0 failed | 0 passed, 0 failed **did not come to its end** |\n", text)
+        page = self.trend("--html", *logs)
+        self.assertIn("<td>f32 <b class=bad>f16</b></td><td>f32 f16</td><td></td>", page)
+        self.assertIn("A|&lt;b&gt;", page)
+
+    def test_trend_wants_logs_that_can_be_read(self) -> None:
+        for words, status in (([], 2), ([self.log], 2), ([self.log, self.log], 3)):
+            with self.subTest(words):
+                result = subprocess.run([CONFORM, "trend", *words], capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stdout), (status, ""))
 
     def test_asked_wrongly(self) -> None:
         for words in (["no case"], ["--set", "huge"], ["--set", "perf+"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):

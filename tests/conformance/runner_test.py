@@ -314,7 +314,7 @@ class Runner(MockCase):
         self.assertIn("of kernel/sub there are 2, as:\n    kernel/sub n=1\n    kernel/sub n=2\n", result.stderr)
 
     def test_every_command_has_help(self) -> None:
-        for command in ("run", "list", "report", "diff", "fuzz", "shrink"):
+        for command in ("run", "list", "needs", "report", "diff", "trend", "fuzz", "shrink"):
             result = subprocess.run([CONFORM, command, "--help"], capture_output=True, text=True)
             self.assertEqual(result.returncode, 0, command)
             self.assertIn("Exit status", result.stdout.replace("\n", " "))

@@ -98,7 +98,7 @@ project() {
     expect "cd $work/vendor/$2" "$work/out"
     cd "$work/vendor/$2"
     ! grep -rnE '[Yy]our(vendor|type|c|languages)|YOUR' . || fail "made-up names of the template are left"
-    [[ -f .gitignore && -f kernels.$2 ]] || fail "$1: there is $(ls -A)"
+    [[ -f .gitignore && -f kernels.$2 && ! -e conformance.sh ]] || fail "$1: there is $(ls -A)"
     expect "kernels.$2" README.md
 
     meson setup build -Dwerror=true >"$work/setup" || fail "meson setup: $(cat "$work/setup")"
@@ -133,6 +133,29 @@ project c c
 (cd "$work/vendor/wheel" && python3 plugin_wheel.py "$work/wheels") >"$work/out"
 [[ -f $(tail -n 1 "$work/out") && $(ls "$work/wheels") == tenon_npu-0.1.0-py3-none-linux_*.whl ]] || fail "no wheel: $(cat "$work/out")"
 ok "it makes a wheel of itself"
+
+# What a CI calls, as one machine and as two.
+"$tenon" new-plugin acme npu --ci --dir "$work/vendor/ci" >"$work/out"
+(
+    cd "$work/vendor/ci"
+    mkdir "$work/releases"
+    export OPTIONS='--set smoke'
+    LEVEL=core ./conformance.sh >"$work/ci.out" 2>&1 && fail "a level that does not hold is no failure: $(cat "$work/ci.out")"
+    expect "level core: failed" "$work/ci.out"
+    cp conformance/run.jsonl "$work/releases/0.1.0.jsonl"
+    OPTIONS='--filter process/load-' BEFORE=$work/releases ./conformance.sh >"$work/ci.out" 2>&1 || fail "conformance.sh: $(cat "$work/ci.out")"
+    for report in run.xml run.html run.md trend.html; do
+        [[ -s conformance/$report ]] || fail "conformance.sh made no $report: $(cat "$work/ci.out")"
+    done
+    SHARD=1/2 ./conformance.sh >"$work/ci.out" 2>&1 || true # a kernel is to be written yet
+    SHARD=2/2 ./conformance.sh >"$work/ci.out" 2>&1 || true
+    ./conformance.sh merge >"$work/ci.out" 2>&1 || fail "the shards: $(cat "$work/ci.out")"
+    LEVEL=memory ./conformance.sh merge >"$work/ci.out" 2>&1 && fail "the shards hold a level that is not there"
+    for job in .gitlab-ci.yml github-actions.yml Jenkinsfile; do
+        expect "./conformance.sh" "$job"
+    done
+)
+ok "what a CI calls tells levels, alone and of shards"
 
 # shellcheck disable=SC2046 # words are wanted
 "${CC:-cc}" -o "$work/hello" "$source_root/samples/hello/hello.c" $(pkg-config --cflags --libs tenon)

@@ -22,6 +22,7 @@ static const struct {
     {"report", "tenon-conform report", tc_command_report,
      "make JUnit, TAP, HTML or Markdown of a log"},
     {"diff", "tenon-conform diff", tc_command_diff, "show what changed between two logs"},
+    {"trend", "tenon-conform trend", tc_command_trend, "show several logs beside each other"},
     {"fuzz", "tenon-conform fuzz", tc_command_fuzz, "make random cases, and keep what they find"},
     {"shrink", "tenon-conform shrink", tc_command_shrink,
      "make a failing case small, and a C file of it"},

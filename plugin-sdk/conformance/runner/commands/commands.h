@@ -17,6 +17,7 @@ int tc_command_needs(int argc, char **argv);
 int tc_command_run(int argc, char **argv);
 int tc_command_report(int argc, char **argv);
 int tc_command_diff(int argc, char **argv);
+int tc_command_trend(int argc, char **argv);
 int tc_command_fuzz(int argc, char **argv);
 int tc_command_shrink(int argc, char **argv);
 

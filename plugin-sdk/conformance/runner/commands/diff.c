@@ -18,10 +18,6 @@
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
 
-static int by_line(const void *a, const void *b) {
-    return strcmp(((const tc_result *)a)->line, ((const tc_result *)b)->line);
-}
-
 static bool read(const char *path, tc_log *log) {
     char why[TC_VERDICT_MESSAGE];
     if (!tc_log_read(path, log, why)) {
@@ -30,16 +26,14 @@ static bool read(const char *path, tc_log *log) {
     }
     if (log->truncated)
         fprintf(stderr, "%s: its end was cut; it has %zu whole cases\n", path, log->n_results);
-    if (log->n_results)
-        qsort(log->results, log->n_results, sizeof *log->results, by_line);
+    tc_log_sort(log);
     return true;
 }
 
 static void put_times(const tc_result *x, const tc_result *y) {
     const tc_figures *a = &x->figures, *b = &y->figures;
-    double ratio = b->ns / a->ns;
-    double noise = a->spread > b->spread ? a->spread : b->spread;
-    bool within = ratio < 1 + noise && ratio > 1 / (1 + noise);
+    bool within;
+    double ratio = tc_times_as_long(a, b, &within);
     char before[TC_FIGURE], after[TC_FIGURE], times[2 * TC_FIGURE + 8];
     snprintf(times, sizeof times, "%s -> %s", tc_duration_text(a->ns, before),
              tc_duration_text(b->ns, after));

@@ -15,6 +15,13 @@ char *tc_duration_text(double ns, char out[TC_FIGURE]) {
     return out;
 }
 
+double tc_times_as_long(const tc_figures *before, const tc_figures *after, bool *out_within) {
+    double ratio = after->ns / before->ns;
+    double noise = before->spread > after->spread ? before->spread : after->spread;
+    *out_within = ratio < 1 + noise && ratio > 1 / (1 + noise);
+    return ratio;
+}
+
 void tc_figure_texts(const tc_figures *f, char out[TC_N_FIGURES][TC_FIGURE]) {
     for (unsigned i = 0; i < TC_N_FIGURES; i++)
         out[i][0] = '\0';

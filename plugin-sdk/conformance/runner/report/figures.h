@@ -19,6 +19,10 @@ void tc_figure_texts(const tc_figures *f, char out[TC_N_FIGURES][TC_FIGURE]);
 /* 0.0000123 s as "12.3 us". Returns out. */
 char *tc_duration_text(double ns, char out[TC_FIGURE]);
 
+/* How many times as long it took after as before; whether the runs of either differ among themselves
+ * by as much. */
+double tc_times_as_long(const tc_figures *before, const tc_figures *after, bool *out_within);
+
 /* Whether a result was timed. */
 static inline bool tc_was_timed(const tc_result *r) {
     return r->figures.ns > 0;

@@ -11,53 +11,9 @@
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/report/matrix.h"
+#include "plugin-sdk/conformance/runner/report/page.h"
 
 enum { SLOWEST = 12, WORST = 12 };
-
-static const char style[] =
-    ":root{color-scheme:light dark;--bg:#fbfbfa;--fg:#1d1f21;--soft:#6b7075;--line:#e4e4e1;"
-    "--card:#fff;--good:#2f7d5b;--goodbg:#e3f1ea;--bad:#b3382c;--badbg:#fae4e1;--none:#f1f1ee}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#16181a;--fg:#e3e4e5;--soft:#92989e;"
-    "--line:#2b2e31;--card:#1d2022;--good:#7cc7a2;--goodbg:#1d3a2d;--bad:#f0958a;"
-    "--badbg:#4a2420;--none:#232629}}"
-    "*{box-sizing:border-box}"
-    "body{margin:0;background:var(--bg);color:var(--fg);"
-    "font:15px/1.5 system-ui,sans-serif;-webkit-text-size-adjust:100%}"
-    "main{max-width:68rem;margin:0 auto;padding:2.5rem 1.25rem 5rem}"
-    "h1{font-size:1.6rem;font-weight:600;margin:0;letter-spacing:-.01em;overflow-wrap:anywhere}"
-    "h2{font-size:1rem;font-weight:600;margin:2.75rem 0 .75rem}"
-    "p{margin:.25rem 0}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}"
-    "code,.mono{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.6rem;"
-    "margin-top:1.5rem}"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;"
-    "padding:.65rem .8rem}.card b{display:block;font-weight:600}"
-    ".card small{display:block;color:var(--soft);overflow-wrap:anywhere}"
-    ".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:.5rem;"
-    "background:var(--card)}"
-    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);"
-    "vertical-align:top}tr:last-child>*{border-bottom:0}th{font-weight:500;color:var(--soft)}"
-    ".m td{text-align:center;font-size:13px;white-space:nowrap}"
-    ".m th:first-child{position:sticky;left:0;background:var(--card);color:var(--fg)}"
-    ".m th{text-align:center}.m th:first-child{text-align:left;white-space:nowrap;"
-    "overflow-wrap:normal}.n td:not(:last-child){width:1%;white-space:nowrap}"
-    ".f td:not(:first-child),.f th:not(:first-child){text-align:right;white-space:nowrap}"
-    ".f td:first-child{min-width:16rem}"
-    "td.pass{background:var(--goodbg);color:var(--good)}"
-    "td.bad{background:var(--badbg);color:var(--bad);font-weight:600}"
-    "td.unsupported{color:var(--soft);background:var(--none)}"
-    ".bar{display:block;width:7rem;height:.4rem;margin-top:.5rem;background:var(--none);"
-    "border-radius:1rem;overflow:hidden}.bar i{display:block;height:100%;background:var(--good)}"
-    ".bar.over i{background:var(--bad)}"
-    ".tools{display:flex;gap:.6rem;flex-wrap:wrap;margin-bottom:.75rem}"
-    "input,select{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);"
-    "border-radius:.4rem;padding:.35rem .6rem}input{flex:1;min-width:12rem}"
-    ".case{background:var(--card);border:1px solid var(--line);border-radius:.5rem;"
-    "padding:.6rem .8rem;margin-bottom:.5rem}.case p{overflow-wrap:anywhere}"
-    ".case code{display:block;margin-top:.3rem;user-select:all;color:var(--soft)}"
-    ".case code::before{content:'$ ';user-select:none}"
-    "@media(max-width:40rem){main{padding:1.5rem .9rem 3rem}.bar{width:4rem}}";
 
 static const char script[] =
     "var q=document.getElementById('q'),s=document.getElementById('s'),"
@@ -333,7 +289,7 @@ void tc_report_html(const tc_log *log, const tc_report_options *options, FILE *o
           "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>",
           out);
     tc_put_xml(out, device);
-    fprintf(out, ": conformance</title><style>%s</style><main><h1>", style);
+    fprintf(out, ": conformance</title><style>%s</style><main><h1>", tc_page_style);
     tc_put_xml(out, device);
     fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_summary_counts(counts, 0, words, sizeof words),
             log->end ? "" : "; the run did not come to its end");

@@ -171,6 +171,20 @@ const json_t *tc_log_levels(const tc_log *log) {
     return json_object_get(log->end, "levels");
 }
 
+static int by_line(const void *a, const void *b) {
+    return strcmp(((const tc_result *)a)->line, ((const tc_result *)b)->line);
+}
+
+void tc_log_sort(tc_log *log) {
+    if (log->n_results)
+        qsort(log->results, log->n_results, sizeof *log->results, by_line);
+}
+
+const tc_result *tc_log_find(const tc_log *log, const char *line) {
+    tc_result key = {.line = (char *)line};
+    return log->n_results ? bsearch(&key, log->results, log->n_results, sizeof key, by_line) : NULL;
+}
+
 /* ---- writing ----------------------------------------------------------------------------- */
 
 bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]) {

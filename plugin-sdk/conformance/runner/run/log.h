@@ -60,6 +60,10 @@ const char *tc_log_plugin(const tc_log *log, const char *member);
 const char *tc_log_device(const tc_log *log);
 /* The device of the head, the first where the run was on several. */
 unsigned tc_log_first_device(const tc_log *log);
+/* Puts the results in the order of their lines. */
+void tc_log_sort(tc_log *log);
+/* In a log that was sorted; NULL where the line is not in it. */
+const tc_result *tc_log_find(const tc_log *log, const char *line);
 /* What the end says of levels: an array of objects with name, state and why; NULL without an end. */
 const json_t *tc_log_levels(const tc_log *log);
 

@@ -6,11 +6,15 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -207,20 +211,28 @@ static void load_hardware(tc_contract *k) {
 
 /* ---- query ------------------------------------------------------------------------------- */
 
-enum { N_THREADS = 4, N_QUERIES = 100 };
+enum { N_THREADS = 4, N_QUERIES = 100, N_PROCESSES = 200 };
+
+/* Exit statuses, such as no other has. */
+typedef enum answer { THE_SAME, NO_TABLE = 100, OTHER_TABLES, CHANGING_TABLE, NO_THREAD } answer;
 
 typedef struct asker {
     pthread_t thread;
-    pthread_barrier_t *barrier;
+    atomic_int *ready; /* those that will ask */
+    int n;
     tn_plugin_query_fn query;
     const tn_plugin *plugin;
     uint64_t sum;
     bool same;
 } asker;
 
+/* They spin: who sleeps at a barrier wakes when another has its answer. */
 static void *ask(void *context) {
     asker *a = context;
-    pthread_barrier_wait(a->barrier);
+    atomic_fetch_add(a->ready, 1);
+    for (unsigned i = 1; atomic_load_explicit(a->ready, memory_order_relaxed) < a->n; i++)
+        if (i % 1024 == 0)
+            sched_yield();
     a->plugin = a->query(tc_host_table());
     a->sum = a->plugin ? tc_tables_sum(a->plugin) : 0;
     a->same = true;
@@ -229,34 +241,71 @@ static void *ask(void *context) {
     return NULL;
 }
 
-/* The first queries of the process come from several threads at once. */
-static void load_query(tc_contract *k) {
+static answer ask_at_once(tn_plugin_query_fn query, int n) {
     asker askers[N_THREADS];
-    pthread_barrier_t barrier;
+    atomic_int ready = 0;
+    for (int i = 0; i < n; i++) {
+        askers[i] = (asker){.ready = &ready, .n = n, .query = query};
+        if (pthread_create(&askers[i].thread, NULL, ask, &askers[i]) != 0)
+            return NO_THREAD; /* the process ends, and with it who waits */
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(askers[i].thread, NULL);
+    const tn_plugin *plugin = query(tc_host_table());
+    uint64_t sum = plugin ? tc_tables_sum(plugin) : 0;
+    for (int i = 0; i < n; i++)
+        if (!askers[i].plugin)
+            return NO_TABLE;
+        else if (!askers[i].same || askers[i].plugin != plugin)
+            return OTHER_TABLES;
+        else if (askers[i].sum != sum)
+            return CHANGING_TABLE;
+    return THE_SAME;
+}
+
+/* False once it is known what is wrong. */
+static bool take_answer(tc_contract *k, int status, int n) {
+    switch (WIFEXITED(status) ? WEXITSTATUS(status) : -1) {
+    case THE_SAME:
+        return true;
+    case NO_TABLE:
+        return TC_BROKEN(k, TNP_ENTRY_PURE,
+                         TN_PLUGIN_QUERY_NAME " returned NULL when asked from a thread");
+    case OTHER_TABLES:
+        return TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " returned different tables");
+    case CHANGING_TABLE:
+        return TC_BROKEN(k, TNP_ENTRY_PURE,
+                         "the table was not the same for %d threads that asked at once", n);
+    case NO_THREAD:
+        TC_CASE_ERROR(k->out, "a thread cannot be started");
+        return false;
+    default:
+        return TC_BROKEN(k, TNP_ENTRY_PURE,
+                         "a process of which %d threads asked at once ended: %s %d", n,
+                         WIFEXITED(status) ? "exit status" : "signal",
+                         WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    }
+}
+
+/* The first queries of a process come from several threads at once; in many processes, for how
+ * closely they meet is chance. */
+static void load_query(tc_contract *k) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int n = cores < 2 ? 2 : cores < N_THREADS ? (int)cores : N_THREADS;
     tn_plugin_query_fn query;
     if (!tc_lifecycle_object(k, &query))
         return;
-    pthread_barrier_init(&barrier, NULL, N_THREADS);
-    for (int i = 0; i < N_THREADS; i++) {
-        askers[i] = (asker){.barrier = &barrier, .query = query};
-        if (pthread_create(&askers[i].thread, NULL, ask, &askers[i]) != 0) {
-            fprintf(stderr, "process/load-query: a thread cannot be started\n");
-            _Exit(1); /* the others wait at the barrier for ever */
+    bool good = true;
+    for (int i = 0; i < N_PROCESSES && good; i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0)
+            _exit((int)ask_at_once(query, n));
+        if (child < 0 || waitpid(child, &status, 0) != child) {
+            TC_CASE_ERROR(k->out, "a process cannot be started: %s", strerror(errno));
+            return;
         }
-    }
-    for (int i = 0; i < N_THREADS; i++)
-        pthread_join(askers[i].thread, NULL);
-    pthread_barrier_destroy(&barrier);
-    const tn_plugin *plugin = query(tc_host_table());
-    for (int i = 0; i < N_THREADS; i++) {
-        if (!askers[i].plugin)
-            TC_BROKEN(k, TNP_ENTRY_PURE,
-                      TN_PLUGIN_QUERY_NAME " returned NULL when asked from a thread");
-        else if (!askers[i].same || askers[i].plugin != plugin)
-            TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " returned different tables");
-        else if (askers[i].sum != tc_tables_sum(plugin))
-            TC_BROKEN(k, TNP_ENTRY_PURE,
-                      "the table was not the same for %d threads that asked at once", N_THREADS);
+        good = take_answer(k, status, n);
     }
 }
 

@@ -20,7 +20,7 @@ enum { MOST_KEPT = 0 };
 enum { MOST_KEPT = 12 };
 #endif
 enum { LEAST = 1 << 16, MOST = 1 << 24 }; /* bytes, of what is kept */
-static const uint64_t MAPPED = 1 << 30;    /* bytes, from which on a block is the system's */
+static const uint64_t MAPPED = 1 << 30;   /* bytes, from which on a block is the system's */
 
 struct tc_block {
     struct tc_block *next;

@@ -307,7 +307,11 @@ typedef struct expendable {
     uint64_t more; /* bytes of each struct, LATER or 0 */
     int64_t lists[2 * (TC_MAX_ARGS + TC_MAX_OUTS)][TC_MAX_RANK];
     char strings[TC_MAX_ARGS][32];
+    uint32_t chosen; /* the array of these that is fenced: numbered as the lists, then CELLS, OUTS */
+    char *fenced;    /* it, or NULL */
 } expendable;
+
+enum { CELLS = 2 * (TC_MAX_ARGS + TC_MAX_OUTS), OUTS };
 
 static void *no_access;
 
@@ -318,12 +322,23 @@ static void map_no_access(void) {
         no_access = NULL;
 }
 
+/* Where memory is fenced, one array of a call lies so: another one in the next case, as it takes time. */
+static void *hand_over(expendable *e, uint32_t number, void *array, uint64_t bytes) {
+    if (number != e->chosen || bytes == 0)
+        return array;
+    e->fenced = tc_fence_alloc(bytes, sizeof(int64_t), "an array of the call");
+    return e->fenced ? memcpy(e->fenced, array, bytes) : array;
+}
+
 /* Behind its end a list has what is no size; one of none cannot be read. */
 static const int64_t *copy_list(expendable *e, uint32_t at, const int64_t *values, int32_t n) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, map_no_access);
     memset(e->lists[at], 0xa5, sizeof e->lists[at]);
-    return n ? memcpy(e->lists[at], values, (size_t)n * sizeof *values) : no_access;
+    if (n == 0)
+        return no_access;
+    memcpy(e->lists[at], values, (size_t)n * sizeof *values);
+    return hand_over(e, at, e->lists[at], (uint64_t)n * sizeof *values);
 }
 
 static const tn_tensor_view *copy_view(expendable *e, uint32_t at, const tn_tensor_view *view) {
@@ -346,22 +361,33 @@ static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
         e->cells[a].v.string = strcpy(e->strings[a], cell->v.string);
 }
 
+/* By its seed, of those that it may have. */
+static uint32_t choose_array(const tc_invocation *call) {
+    uint32_t n_args = call->record->n_args, n = 2 * (n_args + call->record->n_outs) + 2;
+    uint32_t i = (uint32_t)(call->seed / 8 % n);
+    return i < 2 * n_args ? i : i < n - 2 ? i - 2 * n_args + 2 * TC_MAX_ARGS : i - (n - 2) + CELLS;
+}
+
 /* Copies of all that the call hands over, and afterwards nothing of it: what a plugin keeps of a
  * call is gone when that returns. */
 static void lend(expendable *e, const tc_placed *p) {
+    e->fenced = NULL;
+    e->chosen = choose_array(p->call);
     e->more = p->call->newer ? LATER : 0;
     e->call = p->tn;
     e->call.struct_size += e->more;
     memset(e->later, 0xa5, LATER);
-    e->call.args = e->cells;
-    e->call.outs = e->outs;
     for (uint32_t a = 0; a < p->tn.n_args; a++)
         copy_cell(e, a, &p->tn.args[a]);
     for (uint32_t k = 0; k < p->tn.n_outs; k++)
         e->outs[k] = copy_view(e, TC_MAX_ARGS + k, p->tn.outs[k]);
+    e->call.args = hand_over(e, CELLS, e->cells, p->tn.n_args * sizeof *e->cells);
+    e->call.outs = hand_over(e, OUTS, e->outs, p->tn.n_outs * sizeof *e->outs);
 }
 
 static void take_back(expendable *e) {
+    if (e->fenced)
+        tc_fence_free(e->fenced);
     memset(e, TC_POISON_CALL, sizeof *e);
     __asm__ volatile("" : : "r"(e) : "memory"); /* the compiler may not leave it out */
 }

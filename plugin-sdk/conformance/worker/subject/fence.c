@@ -19,6 +19,7 @@ enum {
 /* Of the page at which a block begins. */
 typedef struct block {
     alignas(max_align_t) char note[TC_FENCE_NOTE];
+    const char *what;
     uint32_t pages; /* its own */
     bool freed;
 } block;
@@ -70,15 +71,14 @@ static void explain(const char *at) {
     bool is_behind = page == end && taken[first];
     bool is_before = page + 1 < PAGES && taken[page + 1];
     if (page < end)
-        n = snprintf(text, sizeof text, "memory was touched that host->dealloc has had back\n");
+        n = snprintf(text, sizeof text, "memory was touched of %s that is no more\n",
+                     blocks[first].what);
     else if (is_before && (!is_behind || before <= behind))
-        n = snprintf(text, sizeof text,
-                     "memory was touched %td bytes before the start of a block of host->alloc\n",
-                     before);
+        n = snprintf(text, sizeof text, "memory was touched %td bytes before the start of %s\n",
+                     before, blocks[page + 1].what);
     else if (is_behind)
-        n = snprintf(text, sizeof text,
-                     "memory was touched %td bytes behind the end of a block of host->alloc\n",
-                     behind);
+        n = snprintf(text, sizeof text, "memory was touched %td bytes behind the end of %s\n",
+                     behind, blocks[first].what);
     if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
         return;
 }
@@ -125,7 +125,7 @@ static uint32_t find(uint32_t pages) {
     return 0;
 }
 
-char *tc_fence_alloc(uint64_t bytes, uint64_t alignment) {
+char *tc_fence_alloc(uint64_t bytes, uint64_t alignment, const char *what) {
     char *p = NULL;
     int fence = atomic_load(&wanted);
     if (!fence)
@@ -141,7 +141,7 @@ char *tc_fence_alloc(uint64_t bytes, uint64_t alignment) {
             blocks[i] = (block){.pages = 0};
             taken[i] = true;
         }
-        blocks[first] = (block){.pages = (uint32_t)pages};
+        blocks[first] = (block){.what = what, .pages = (uint32_t)pages};
         n_live++;
         p = fence == TC_FENCE_BEHIND ? begin + pages * page_bytes - room : begin;
     }

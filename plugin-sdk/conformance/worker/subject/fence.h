@@ -17,8 +17,9 @@ typedef enum tc_fence {
 void tc_fence_set(tc_fence fence);
 bool tc_fence_is_set(void);
 
-/* `bytes` at a multiple of `alignment`; NULL: none are wanted, they are too many, or lie too far apart. */
-char *tc_fence_alloc(uint64_t bytes, uint64_t alignment);
+/* `bytes` at a multiple of `alignment`; NULL: none are wanted, they are too many, or lie too far apart. `what` is how
+ * they are told of, "a block of host->alloc". */
+char *tc_fence_alloc(uint64_t bytes, uint64_t alignment, const char *what);
 
 /* What follows is about a block of tc_fence_alloc, by its first byte, which any other memory is not. A block
  * that was freed stays so until the pages of 256 MiB have been used. */

@@ -162,7 +162,7 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     if (alignment < 16)
         alignment = 16;
     head h = {.magic = LIVE, .bytes = bytes, .host = host, .tail = sizeof TAIL};
-    char *p = tc_fence_alloc(bytes, alignment);
+    char *p = tc_fence_alloc(bytes, alignment, "a block of host->alloc");
     uint64_t room = p ? tc_fence_room(p) : 0;
     if (p && room - bytes < sizeof TAIL)
         h.tail = room - bytes;
