@@ -35,6 +35,7 @@ static const struct {
     {"process/lost-", true, 2},
     {"process/memory-", true, 2},
     {"contract/memory-", true, 1},
+    {"contract/kernel-large", false, 4},
     {"contract/kernel-prepare", false, 4},
     {"contract/capture-kernels", false, 4},
 };

@@ -194,13 +194,21 @@ static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
     return true;
 }
 
-bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
-    /* a quarter of what there is, so that the case has room beside it */
+/* A quarter of what there is, so that the case has room beside it. */
+static uint64_t most_work(const tc_subject *s) {
     uint64_t most = MOST_BYTES, there = tc_free_bytes(s);
     if (s->max_allocation && s->max_allocation / 4 < most)
         most = s->max_allocation / 4;
-    if (there / 4 < most)
-        most = there / 4;
+    return there / 4 < most ? there / 4 : most;
+}
+
+bool tc_work_create_one(tc_contract *k, tc_subject *s, tc_work *out) {
+    *out = (tc_work){.subject = s, .fills = 1};
+    return try_work(k, out, most_work(s));
+}
+
+bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
+    uint64_t most = most_work(s);
     *out = (tc_work){.subject = s};
     uint64_t first = LEAST_BYTES;
     while (first > most && first > SMALLEST_BYTES) /* a small device, or several works on one */
@@ -215,6 +223,12 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
 
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream) {
     return queue_fills(k, w, stream, w->fills);
+}
+
+void tc_let_begin(const tc_work *w) {
+    double seconds = w->seconds * w->fills / 4;
+    nanosleep(&(struct timespec){.tv_nsec = (long)((seconds < 0.001 ? seconds : 0.001) * 1e9)},
+              NULL);
 }
 
 bool tc_hold_together(tc_contract *k, tc_work *w, tn_stream_impl *const *streams, int n,
@@ -242,6 +256,7 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_stream_impl *stream, tn_ev
         if (event)
             waits =
                 waits && tc_must(k, TNP_EVENT_RECORD, ops->events->record(event, stream), "record");
+        tc_let_begin(w);
         double start = tc_now();
         waits &= ask(k, of) == TN_OK;
         double asked = tc_now() - start;

@@ -39,6 +39,12 @@ typedef struct tc_work {
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream);
 
+/* Waits for as long as a stream may take to begin with such work, and no more than a part of what it takes. */
+void tc_let_begin(const tc_work *w);
+
+/* Work that is one command, as long as there is memory for. */
+bool tc_work_create_one(tc_contract *k, tc_subject *s, tc_work *out);
+
 /* The same for about so many seconds. */
 bool tc_work_hold(tc_contract *k, const tc_work *w, tn_stream_impl *stream, double seconds);
 

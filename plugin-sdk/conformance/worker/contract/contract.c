@@ -19,7 +19,7 @@ static const tc_contract_row *const contract_tables[] = {
     tc_memory_race_rows,  tc_pair_rows,         tc_far_rows,         tc_graph_hand_rows,
     tc_asked_rows,        tc_long_wait_rows,    tc_event_clock_rows, tc_two_waits_rows,
     tc_many_streams_rows, tc_capture_race_rows, tc_memory_size_rows, tc_capture_meet_rows,
-    tc_host_thread_rows,
+    tc_host_thread_rows,  tc_kernel_large_rows, tc_one_command_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 

@@ -66,7 +66,8 @@ extern const tc_contract_row tc_property_rows[], tc_record_rows[], tc_memory_row
     tc_concurrent_rows[], tc_graph_done_rows[], tc_memory_race_rows[], tc_pair_rows[],
     tc_far_rows[], tc_graph_hand_rows[], tc_asked_rows[], tc_long_wait_rows[],
     tc_event_clock_rows[], tc_two_waits_rows[], tc_many_streams_rows[], tc_host_memory_among_rows[],
-    tc_capture_race_rows[], tc_memory_size_rows[], tc_capture_meet_rows[], tc_host_thread_rows[];
+    tc_capture_race_rows[], tc_memory_size_rows[], tc_capture_meet_rows[], tc_host_thread_rows[],
+    tc_kernel_large_rows[], tc_one_command_rows[];
 extern const tc_contract_row tc_load_rows[], tc_table_rows[], tc_life_rows[], tc_open_rows[],
     tc_fork_rows[], tc_two_hosts_rows[], tc_two_options_rows[], tc_host_memory_rows[],
     tc_host_compatibility_rows[], tc_environment_rows[], tc_exhaustion_rows[], tc_lost_rows[],

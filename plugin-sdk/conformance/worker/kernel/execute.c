@@ -307,7 +307,7 @@ typedef struct expendable {
     uint64_t more; /* bytes of each struct, LATER or 0 */
     int64_t lists[2 * (TC_MAX_ARGS + TC_MAX_OUTS)][TC_MAX_RANK];
     char strings[TC_MAX_ARGS][32];
-    uint32_t chosen; /* the array of these that is fenced: numbered as the lists, then CELLS, OUTS */
+    uint32_t chosen; /* of these arrays the one to be fenced: a list, CELLS or OUTS */
     char *fenced;    /* it, or NULL */
 } expendable;
 

@@ -207,7 +207,7 @@ static void list(const tc_sampler *m) {
     static const struct sized large[] = {{1, 2, 1, 515, 300, 64, 64}, {1, 1, 1, 3, 4100, 20, 20},
                                          {33, 5, 1, 2, 3, 2, 2},      {2, 2, 2, 26, 37, 12, 8},
                                          {2, 2, 2, 260, 70, 96, 32},  {1, 4, 4, 66, 520, 72, 72},
-                                         {65541, 1, 1, 1, 2, 1, 1}};
+                                         {2, 3, 3, 140, 90, 24, 200}, {65541, 1, 1, 1, 2, 1, 1}};
     static const char *const scales[] = {"0.125", "1", "-0.3", "0"};
     static const struct sized tiles = {1, 2, 1, 70, 67, 9, 10}; /* the second of each, apart */
     uint32_t never = TC_DATA_BIT(TC_DATA_EXACT), none = TC_DATA_BIT(TC_DATA_SPECIAL);

@@ -250,7 +250,10 @@ static void list(const tc_sampler *m) {
                                        {TC_ALL_DIMENSIONS},
                                        {TC_ALL_DIMENSIONS},
                                        6},
-                              beyond = {1, {70001}, {TC_BEYOND}, {TC_BEYOND}, 0};
+                              beyond = {1, {70001}, {TC_BEYOND}, {TC_BEYOND}, 0},
+                              meet = {2, {1, 4}, {1, 1000003}, {1, 1000003}, 1};
+    if (tc_has_large(m) && m->record->adds) /* long enough for several threads to be at it */
+        tc_emit_once(m, call_line(m, &meet, NULL, TC_LAYOUT_DENSE, "1"));
     if (tc_has_large(m)) {
         tc_emit_once(m, call_line(m, &every, NULL, TC_LAYOUT_REVERSED, "1"));
         tc_emit_once(m, call_line(m, &beyond, NULL, TC_LAYOUT_DENSE, "1"));
