@@ -33,7 +33,8 @@ static bool are_f32(const tc_record *record, const tn_dtype *types) {
     return record->n_types > 0 && t == record->n_types;
 }
 
-enum { ENOUGH = 3 }; /* dimensions, each of which is stretched in turn */
+enum { ENOUGH = 3 };     /* dimensions, each of which is stretched in turn */
+enum { LONGEST = 1100 }; /* elements along one: each lies in a page of its own */
 
 /* Dense, but for dimension d: of its elements the last ninth, a block of some kernels, or one lies behind
  * 2^31, outside of all others. */
@@ -41,7 +42,7 @@ static bool stretch(const tc_operand *o, int32_t d, tc_shape *out) {
     int64_t bytes = (int64_t)tc_dtype_bytes(o->dtype), extent = 1;
     int64_t reach = ((INT64_C(1) << 31) + (INT64_C(1) << 28)) / (bytes > 2 ? bytes : 1);
     *out = tc_dense(o->shape.rank, o->shape.sizes);
-    if (out->numel == 0 || out->sizes[d] < 2)
+    if (out->numel == 0 || out->sizes[d] < 2 || out->sizes[d] > LONGEST)
         return false;
     for (int32_t k = out->rank - 1; k >= 0; k--)
         if (k != d) {
