@@ -1,94 +1,109 @@
-/* contract/one-command: while a stream is in the middle of one long command, nothing that has no need of it waits. A device
- * that keeps its lock while it works lets nobody in until the command is through. */
+/* contract/one-command: while a stream is in the middle of one long command, what queues work on another does not wait for
+ * it, nor what never blocks. A device that keeps a lock while it works lets nobody in until the command is through. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
 
 enum { BYTES = 3000, TIMES = 3 };
 
 typedef struct scene {
     tc_subject *s;
+    tn_stream_impl *busy;
     tn_event_impl *event;
     tc_buffer b;
+    tc_invocation call;
+    tc_placed placed;
+    bool placed_well; /* a kernel takes it */
 } scene;
 
-static tn_status alloc(tc_contract *k, void *of) {
-    const scene *n = of;
-    tn_memory memory;
-    void *host;
+static tn_status run(tc_contract *k, scene *n) {
     (void)k;
-    tn_status status = tc_alloc(n->s, TN_SPACE_DEVICE, BYTES, &memory, &host);
-    if (status == TN_OK)
-        n->s->memory->dealloc(n->s->device, TN_SPACE_DEVICE, memory);
-    return status;
+    return n->placed_well ? tc_call_placed(&n->placed) : TN_OK;
 }
 
-static tn_status info(tc_contract *k, void *of) {
-    const scene *n = of;
-    (void)k;
-    return tc_free_bytes(n->s) > 0 ? TN_OK : TN_ERR_UNSUPPORTED;
-}
-
-static tn_status fill(tc_contract *k, void *of) {
-    scene *n = of;
+static tn_status fill(tc_contract *k, scene *n) {
     return tc_buffer_fill(k, &n->b, n->s->stream, 3) ? TN_OK : TN_ERR_INTERNAL;
 }
 
-static tn_status record(tc_contract *k, void *of) {
-    const scene *n = of;
+static tn_status record(tc_contract *k, scene *n) {
     (void)k;
     return n->s->ops->events->record(n->event, n->s->stream);
 }
 
-static tn_status query(tc_contract *k, void *of) {
-    const scene *n = of;
-    (void)k;
-    tn_status status = n->s->ops->events->query(n->event);
+static tn_status either(tn_status status) {
     return status == TN_NOT_READY ? TN_OK : status;
+}
+
+static tn_status query_event(tc_contract *k, scene *n) {
+    (void)k;
+    return either(n->s->ops->events->query(n->event));
+}
+
+static tn_status query_stream(tc_contract *k, scene *n) {
+    (void)k;
+    return either(n->s->ops->streams->query(n->s->stream));
 }
 
 static const struct {
     const char *what;
     tn_requirement requirement;
-    tc_question *ask;
+    tn_status (*ask)(tc_contract *k, scene *n);
 } questions[] = {
-    {"alloc and dealloc", TNP_ALLOC_HANDLE, alloc},
-    {"info", TNP_MEMORY_INFO, info},
-    {"fill on another stream", TNP_FILL_VALUE, fill},
-    {"record on another stream", TNP_EVENT_RECORD, record},
-    {"query of an event of another stream", TNP_EVENT_QUERY, query},
+    {"run of a kernel", TNP_STREAM_ROOM, run},
+    {"fill", TNP_STREAM_ROOM, fill},
+    {"record", TNP_STREAM_ROOM, record},
+    {"query of an event", TNP_EVENT_QUERY, query_event},
+    {"query of a stream", TNP_STREAM_QUERY, query_stream},
 };
+enum { N_QUESTIONS = sizeof questions / sizeof *questions };
 
-/* Each of some times only when the command was done? */
-static bool waits(tc_contract *k, tc_work *w, tn_stream_impl *busy, tc_question *ask, void *of) {
+/* Did each of some calls return only when the command was done? */
+static bool waits(tc_contract *k, scene *n, tc_work *w, int question) {
     bool late = true;
     for (int i = 0; i < TIMES && late && !tc_failed(k); i++) {
-        if (!tc_work_queue(k, w, busy))
+        if (!tc_work_queue(k, w, n->busy))
             return false;
         tc_let_begin(w);
         double start = tc_now();
-        bool asked = ask(k, of) == TN_OK;
-        double after = tc_now() - start;
-        late =
-            tc_stream_sync(k, busy) && asked && after > 0.002 && after > 0.8 * (tc_now() - start);
+        late = questions[question].ask(k, n) == TN_OK;
+        double asked = tc_now() - start;
+        late &= tc_stream_sync(k, n->busy) && asked > 0.002 && asked > 0.8 * (tc_now() - start);
     }
     return late && !tc_failed(k);
 }
 
+static bool place(tc_contract *k, scene *n) {
+    char why[TC_MESSAGE];
+    tc_case c;
+    tc_verdict none = {.status = TC_PASS};
+    if (!tc_case_parse("kernel/fill T=f32 out=[70] value=1", &c, why) ||
+        !tc_invocation_parse(&c, &k->arena, &n->call, why) ||
+        !tc_invocation_fill(&n->call, n->call.seed, why))
+        return TC_CASE_ERROR(k->out, "%s", why);
+    n->placed_well = tc_place_call(n->s, n->s->stream, &n->call, &n->placed, &none) &&
+                     tc_call_placed(&n->placed) == TN_OK; /* for what a first call has to do */
+    return true;
+}
+
 static void one_command(tc_contract *k) {
-    scene n = {.s = k->subject};
     tc_work work;
-    tn_stream_impl *busy;
-    if (!tc_has_streams(k) || !tc_stream_create(k, n.s, 0, &busy) ||
-        !tc_event_create(k, n.s, 0, &n.event) ||
-        !tc_buffer_create(k, n.s, TN_SPACE_DEVICE, BYTES, &n.b) ||
-        !tc_work_create_one(k, n.s, &work))
+    scene *n = tc_arena_array(&k->arena, 1, sizeof *n);
+    if (!n) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return;
-    for (size_t i = 0; i < sizeof questions / sizeof *questions && !tc_failed(k); i++)
-        if (waits(k, &work, busy, questions[i].ask, &n))
+    }
+    n->s = k->subject;
+    bool ready = tc_has_streams(k) && tc_stream_create(k, n->s, 0, &n->busy) &&
+                 tc_event_create(k, n->s, 0, &n->event) &&
+                 tc_buffer_create(k, n->s, TN_SPACE_DEVICE, BYTES, &n->b) &&
+                 tc_work_create_one(k, n->s, &work) && place(k, n);
+    for (int i = 0; i < N_QUESTIONS && ready && !tc_failed(k); i++)
+        if (waits(k, n, &work, i))
             TC_BROKEN(k, questions[i].requirement,
-                      "%s returns when one long command of a stream that has nothing to do with it "
-                      "is done",
+                      "%s, on a stream that has nothing to do with it, returns when one long "
+                      "command of another is done",
                       questions[i].what);
-    tc_subject_sync(n.s);
+    tc_subject_sync(n->s);
+    tc_unplace(&n->placed);
 }
 
 const tc_contract_row tc_one_command_rows[] = {{"one-command", "", TC_STANDARD, one_command}, {0}};

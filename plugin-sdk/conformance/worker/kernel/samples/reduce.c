@@ -430,10 +430,16 @@ static void list(const tc_sampler *m) {
     static const struct sized columns = {2, {300000, 2}, 1, {0}};
     tc_line down = call_line(m, &columns, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&down, "data=biased");
+    static const struct sized rows = {
+        2, {33, 262147}, 1, {1}}; /* so many that each is a thread's */
+    tc_line across = call_line(m, &rows, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&across, "data=biased");
     if (!m->record->adds)
         return;
     tc_emit(m, l);
     tc_emit(m, down);
+    if (tc_has_large(m) && m->types[0] == TN_F32)
+        tc_emit(m, across);
 }
 
 const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list, list_timed};
