@@ -135,7 +135,7 @@ class Perf(unittest.TestCase):
         self.assertEqual(changed.returncode, 0)
         self.assertRegex(self.conform("diff", log, log).stdout, r"^~ 1 ")
         row = next(x for x in self.conform("trend", log, slower, log).stdout.splitlines() if x.startswith("| bmm T=f32"))
-        self.assertRegex(row, r" \| [\d.]+ [mun]s \| \S+ \S+, x 1e\+09 \| [\d.]+ [mun]s, x 1 \(within spread\) \|$")
+        self.assertRegex(row, r" \| [\d.]+ [mun]s \| \S+ \S+, x 1e\\\+09 \| [\d.]+ [mun]s, x 1, within spread \|$")
 
     def test_perf_is_a_set_of_its_own(self) -> None:
         perf = self.conform("list", "--set", "perf").stdout.splitlines()

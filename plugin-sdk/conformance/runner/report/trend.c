@@ -287,7 +287,7 @@ static void put_time(page *p, const char *line, double *products, size_t *counts
             bool within;
             double ratio = tc_times_as_long(&base->figures, &r->figures, &within);
             snprintf(text, sizeof text, "%s, x %.3g%s", tc_duration_text(r->figures.ns, took),
-                     ratio, within ? " (within spread)" : "");
+                     ratio, within ? ", within spread" : "");
             products[i] += of_first ? log(ratio) : 0;
             counts[i] += of_first;
         }
@@ -333,7 +333,7 @@ static void put_times(page *p) {
         for (size_t i = 0; i < p->n; i++) {
             char text[48] = "";
             if (counts[i])
-                snprintf(text, sizeof text, "x %.3g (%zu calls)",
+                snprintf(text, sizeof text, "x %.3g of %zu calls",
                          exp(products[i] / (double)counts[i]), counts[i]);
             put_cell(p, text, "");
         }
