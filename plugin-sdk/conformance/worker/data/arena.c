@@ -73,7 +73,9 @@ static void give_back(struct tc_block *block) {
 
 static struct tc_block *map(uint64_t bytes) {
     void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return block == MAP_FAILED ? NULL : block;
+    if (block == MAP_FAILED)
+        block = NULL;
+    return block;
 }
 
 static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
