@@ -10,8 +10,8 @@
 enum { ROWS = 65536 + 16, COLUMNS = 65536, GAP = 4, BEFORE = 0x11 };
 enum { WINDOW = 1 << 17, ANYWHERE = 32 };
 
-/* Half a minute for all of them; what takes longer is told from the call of as many rows fewer. */
-enum { FEWER = 64, PATIENCE = 10 };
+/* Seconds for all of them; what takes longer is told from the call of so many times fewer rows. */
+enum { PATIENCE = 10, FEWER = 64 };
 
 /* Calls of four rows, which then have ROWS of them. */
 static const struct large {
@@ -100,7 +100,8 @@ static bool call_it(scene *n, int64_t rows, double *out_seconds) {
     bool declined = false;
     enlarge(n, rows);
     double start = tc_now();
-    if (!tc_ready_call(&n->placed, &declined, k->out) || declined)
+    if (!tc_supports_placed(&n->placed) || !tc_ready_call(&n->placed, &declined, k->out) ||
+        declined)
         return false;
     tn_status status = tc_run_placed(&n->placed);
     if (status == TN_ERR_UNSUPPORTED ||

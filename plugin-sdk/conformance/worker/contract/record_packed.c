@@ -157,8 +157,7 @@ static void call_packed(tc_contract *k, tc_placed *p, manner how) {
     layout *l = tc_arena_array(&k->arena, 1, sizeof *l);
     if (!l)
         TC_CASE_ERROR(k->out, "the host has no memory for this case");
-    bool strided = p->kernel->flags & TN_KERNEL_STRIDED && !p->kernel->supports;
-    if (!l || (how == INTERLEAVED && !strided))
+    if (!l || (how == INTERLEAVED && !(p->kernel->flags & TN_KERNEL_STRIDED)))
         return;
     l->manner = how;
     l->n = list_pieces(p, how == OUTS_BEFORE, l->pieces);
@@ -176,7 +175,8 @@ static void call_packed(tc_contract *k, tc_placed *p, manner how) {
         return;
     lay_out(l, l->memory);
     bool declined = false;
-    if (write_all(k, l) && tc_ready_call(p, &declined, k->out) && !declined) {
+    if (write_all(k, l) && tc_supports_placed(p) && tc_ready_call(p, &declined, k->out) &&
+        !declined) {
         tn_status status = tc_run_placed(p);
         if (status != TN_ERR_UNSUPPORTED && /* this record is passed over */
             tc_must(k, TNP_KERNEL_OFFSET, status,

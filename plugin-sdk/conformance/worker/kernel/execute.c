@@ -485,6 +485,16 @@ static bool ask_support(tc_placed *p, tc_verdict *verdict) {
                           tc_tn_status_name(answer), tc_tn_status_name(again));
 }
 
+bool tc_supports_placed(tc_placed *p) {
+    expendable e;
+    if (!p->kernel->supports)
+        return true;
+    lend(&e, p);
+    tn_status answer = tc_watch_supports(p->kernel, &e.call);
+    take_back(&e);
+    return answer == TN_OK;
+}
+
 bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict) {
     char reason[TC_MESSAGE];
     *out_declined = false;

@@ -58,7 +58,10 @@ bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, t
 /* The next record that takes the call; false: there is none. */
 bool tc_next_record(tc_placed *p);
 
-/* Asks `supports` and `prepare`. On true either they take the call, of which `run` or
+/* For who has changed what was placed: does `supports` still take it? */
+bool tc_supports_placed(tc_placed *p);
+
+/* Asks `supports`, which has taken the call, and `prepare`. On true either they take the call, of which `run` or
  * tc_abandon_placed follows on this thread, or `prepare` declines. */
 bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict);
 
