@@ -134,7 +134,7 @@ class Perf(unittest.TestCase):
         self.assertRegex(changed.stdout, rf"^x 1e\+09 .* {re.escape(line)}\n1 timed in both, x 1e\+09 in the mean\n")
         self.assertEqual(changed.returncode, 0)
         self.assertRegex(self.conform("diff", log, log).stdout, r"^~ 1 ")
-        row = next(x for x in self.conform("trend", log, slower, log).stdout.splitlines() if x.startswith("| bmm T=f32"))
+        row = next(x for x in self.conform("trend", log, slower, log).stdout.splitlines() if x.startswith("| `bmm T=f32"))
         self.assertRegex(row, r" \| [\d.]+ [mun]s \| \S+ \S+, x 1e\\\+09 \| [\d.]+ [mun]s, x 1, within spread \|$")
 
     def test_perf_is_a_set_of_its_own(self) -> None:

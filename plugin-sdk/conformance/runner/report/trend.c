@@ -60,6 +60,16 @@ static void begin_row(const page *p, const char *name) {
     fputs(p->html ? "</th>" : "", p->out);
 }
 
+/* Of a call. */
+static void begin_code_row(const page *p, const char *name) {
+    fputs(p->html ? "<tr><th class=mono>" : "| ", p->out);
+    if (p->html)
+        tc_put_xml(p->out, name);
+    else
+        tc_put_markdown_code(p->out, name);
+    fputs(p->html ? "</th>" : "", p->out);
+}
+
 /* What is good or neither, and what is bad. */
 static void put_cell(const page *p, const char *text, const char *bad) {
     fputs(p->html ? "<td>" : " | ", p->out);
@@ -276,7 +286,7 @@ static const tc_result *timed(const tc_log *log, const char *line) {
 static void put_time(page *p, const char *line, double *products, size_t *counts) {
     const tc_result *base = NULL;
     bool of_first = timed(&p->runs[0].log, line) != NULL;
-    begin_row(p, tc_timed_name(&(tc_result){.line = (char *)line}));
+    begin_code_row(p, tc_timed_name(&(tc_result){.line = (char *)line}));
     for (size_t i = 0; i < p->n; i++) {
         const tc_result *r = timed(&p->runs[i].log, line);
         char took[TC_FIGURE], text[TC_FIGURE + 32] = "";
@@ -328,7 +338,10 @@ static void put_times(page *p) {
             any = true;
             put_time(p, r->line, products, counts);
         }
-    if (any) {
+    bool has_mean = false;
+    for (size_t i = 0; any && i < p->n; i++)
+        has_mean |= counts[i] > 0;
+    if (has_mean) {
         begin_row(p, "mean of those that run 1 has");
         for (size_t i = 0; i < p->n; i++) {
             char text[48] = "";
