@@ -196,7 +196,7 @@ class Log(MockCase):
             logs.append(self.dir / f"{i}.jsonl")
             logs[-1].write_text("".join(json.dumps(r) + "\n" for r in records))
         text = self.trend(*logs)
-        self.assertIn("| Core | passed: f32 |  |  |\n| Train |  | **failed** |  |\n", text)
+        self.assertIn("| Core | passed: f32 | not run | not run |\n| Train | not run | **failed** | not run |\n", text)
         self.assertIn("| add | f32 **f16** | f32 f16 |  |\n", text)
         for same in ("| exp ", "| sin ", "A|<b>"):
             self.assertNotIn(same, text)

@@ -134,24 +134,30 @@ project c c
 [[ -f $(tail -n 1 "$work/out") && $(ls "$work/wheels") == tenon_npu-0.1.0-py3-none-linux_*.whl ]] || fail "no wheel: $(cat "$work/out")"
 ok "it makes a wheel of itself"
 
-# What a CI calls, as one machine and as two.
+# What a CI calls: as one machine, and as two that build in folders of their own.
 "$tenon" new-plugin acme npu --ci --dir "$work/vendor/ci" >"$work/out"
+cp -r "$work/vendor/ci" "$work/vendor/ci2"
 (
     cd "$work/vendor/ci"
-    mkdir "$work/releases"
-    export OPTIONS='--set smoke'
-    LEVEL=core ./conformance.sh >"$work/ci.out" 2>&1 && fail "a level that does not hold is no failure: $(cat "$work/ci.out")"
-    expect "level Core: failed" "$work/ci.out"
+    mkdir "$work/releases" "$work/none"
+    BEFORE=$work/none ./conformance.sh >"$work/ci.out" 2>&1 || fail "conformance.sh: $(cat "$work/ci.out")"
+    [[ ! -e conformance/trend.html ]] || fail "trend.html is of one log"
     cp conformance/run.jsonl "$work/releases/0.1.0.jsonl"
-    OPTIONS='' BEFORE=$work/releases ./conformance.sh >"$work/ci.out" 2>&1 || fail "conformance.sh: $(cat "$work/ci.out")"
+    BEFORE=$work/releases ./conformance.sh >"$work/ci.out" 2>&1 || fail "conformance.sh: $(cat "$work/ci.out")"
     for report in run.xml run.html run.md trend.html; do
         [[ -s conformance/$report ]] || fail "conformance.sh made no $report: $(cat "$work/ci.out")"
     done
-    for shard in 1/2 2/2; do # a kernel is to be written yet
-        SHARD=$shard ./conformance.sh >"$work/ci.out" 2>&1 && fail "what fails in shard $shard is no failure"
-    done
-    ./conformance.sh merge >"$work/ci.out" 2>&1 && fail "what fails in shards is no failure: $(cat "$work/ci.out")"
-    expect " passed, 4 failed" "$work/ci.out"
+    LEVEL=core OPTIONS='--filter kernel/add' ./conformance.sh >"$work/ci.out" 2>&1 && fail "a level that does not hold is no failure"
+    LEVEL=cor ./conformance.sh >"$work/ci.out" 2>&1 && fail "a level that is not there is no failure"
+    [[ -s conformance/run.jsonl ]] || fail "the log of before is gone"
+    ./conformance.sh mrege >"$work/ci.out" 2>&1 && fail "a misspelt word is no failure"
+    expect "usage: ./conformance.sh [merge]" "$work/ci.out"
+    SHARD=1/2 ./conformance.sh >"$work/ci.out" 2>&1 || fail "shard 1: $(cat "$work/ci.out")"
+    ./conformance.sh merge >"$work/ci.out" 2>&1 && fail "half of the cases show a level"
+    SHARD=2/2 ../ci2/conformance.sh >"$work/ci.out" 2>&1 || fail "shard 2: $(cat "$work/ci.out")"
+    mv ../ci2/conformance/run-2.jsonl conformance
+    ./conformance.sh merge >"$work/ci.out" 2>&1 || fail "the shards: $(cat "$work/ci.out")"
+    expect " passed, 0 failed" "$work/ci.out"
     expect "| Load | passed |" conformance/run.md
     for job in .gitlab-ci.yml github-actions.yml Jenkinsfile; do
         expect "./conformance.sh" "$job"

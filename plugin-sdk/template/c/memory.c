@@ -33,7 +33,8 @@ static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory)
 
 static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     return yourtype_not_yet(device->self, "tn_memory_ops.info",
-                            "in memory.c, say how much memory the device has, and has left",
+                            "in memory.c, say how much memory the device has, and has left, or "
+                            "leave the slot NULL",
                             "TNP-50");
 }
 

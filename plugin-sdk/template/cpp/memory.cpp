@@ -35,8 +35,10 @@ static void dealloc(tn_device_impl *device, int32_t space, tn_memory memory) {
 }
 
 static void info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
-    not_yet(host_of(device), "tn_memory_ops.info",
-            "in memory.cpp, say how much memory the device has, and has left", "TNP-50");
+    not_yet(
+        host_of(device), "tn_memory_ops.info",
+        "in memory.cpp, say how much memory the device has, and has left, or leave the slot NULL",
+        "TNP-50");
 }
 
 static void copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,

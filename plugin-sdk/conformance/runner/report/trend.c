@@ -38,8 +38,10 @@ static void begin_table(page *p, const char *title, const char *about, const cha
     end_table(p);
     p->open = true;
     if (p->html) {
-        fprintf(p->out, "<h2>%s</h2><p class=soft>%s</p><div class=scroll><table><tr><th>%s</th>",
-                title, about, first);
+        fprintf(p->out, "<h2>%s</h2>", title);
+        if (*about)
+            fprintf(p->out, "<p class=soft>%s</p>", about);
+        fprintf(p->out, "<div class=scroll><table><tr><th>%s</th>", first);
         for (size_t i = 0; i < p->n; i++)
             fprintf(p->out, "<th>%zu</th>", i + 1);
         fputs("</tr>\n", p->out);
@@ -101,6 +103,24 @@ static const char *host_of(const tc_log *log, const char *member) {
     return tc_json_string(json_object_get(log->head, "host"), member);
 }
 
+/* All of a set, or how much of it. */
+static const char *part_of(const tc_log *log, const char *member) {
+    (void)member;
+    size_t i;
+    const json_t *word;
+    const char *shard = suite_of(log, "shard");
+    if (*shard)
+        return shard;
+    if (json_is_true(json_object_get(log->head, "part")))
+        return "what was named";
+    json_array_foreach(json_object_get(log->head, "options"), i, word) {
+        const char *text = json_is_string(word) ? json_string_value(word) : "";
+        if (strncmp(text, "--level", 7) == 0)
+            return "what a level asks for";
+    }
+    return "all";
+}
+
 static const struct fact {
     const char *title;
     const char *(*find)(const tc_log *log, const char *member);
@@ -109,10 +129,12 @@ static const struct fact {
     {"device", device_of, ""},
     {"plugin", tc_log_plugin, "id"},
     {"version", tc_log_plugin, "version"},
+    {"SHA-256", tc_log_plugin, "sha256"},
     {"driver", tc_log_plugin, "driver"},
     {"firmware", tc_log_plugin, "firmware"},
     {"suite", suite_of, "suite"},
     {"set", suite_of, "set"},
+    {"of it", part_of, ""},
     {"time", suite_of, "time"},
     {"CPU", host_of, "cpu"},
 };
@@ -158,7 +180,7 @@ static void put_level(page *p, const char *name) {
         const char *terms = level ? tc_json_string(level, "terms") : "";
         snprintf(text, sizeof text, "%s%s%s", state, *terms ? ": " : "", terms);
         bool failed = strcmp(state, "failed") == 0;
-        put_cell(p, failed ? "" : text, failed ? text : "");
+        put_cell(p, failed ? "" : *state ? text : "not run", failed ? text : "");
     }
     end_row(p);
 }
