@@ -3,7 +3,8 @@
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 
-enum { BYTES = 3000, TIMES = 12 }; /* a host may be kept off its core as long, now and then */
+/* Now and then a host is kept off its core as long, or the stream has not begun yet. */
+enum { BYTES = 3000, TIMES = 12, MOST_OF_THEM = 8 };
 
 typedef struct scene {
     tc_subject *s;
@@ -56,19 +57,20 @@ static const struct {
 };
 enum { N_QUESTIONS = sizeof questions / sizeof *questions };
 
-/* Did each of some calls return only when the command was done? */
+/* Did most of some calls return only when the command was done? */
 static bool waits(tc_contract *k, scene *n, tc_work *w, int question) {
-    bool late = true;
-    for (int i = 0; i < TIMES && late && !tc_failed(k); i++) {
+    int late = 0;
+    for (int i = 0; i < TIMES && late + TIMES - i >= MOST_OF_THEM && !tc_failed(k); i++) {
         if (!tc_work_queue(k, w, n->busy))
             return false;
         tc_let_begin(w);
         double start = tc_now();
-        late = questions[question].ask(k, n) == TN_OK;
+        bool good = questions[question].ask(k, n) == TN_OK;
         double asked = tc_now() - start;
-        late &= tc_stream_sync(k, n->busy) && asked > 0.002 && asked > 0.8 * (tc_now() - start);
+        good = tc_stream_sync(k, n->busy) && good;
+        late += good && asked > 0.002 && asked > 0.8 * (tc_now() - start);
     }
-    return late && !tc_failed(k);
+    return late >= MOST_OF_THEM && !tc_failed(k);
 }
 
 static bool place(tc_contract *k, scene *n) {
