@@ -317,14 +317,15 @@ int command_new_plugin(const options *o) {
                                                       {"yourc", lang->suffix},
                                                       {"'yourlanguages'", lang->meson},
                                                       {"YOURLANGUAGES", lang->cmake}};
+    bool here = strcmp(to, ".") == 0;
     code = write_project(sources, n_folders, to, replacements);
     sources_close(sources);
     if (code == EXIT_OK)
         printf("%s: %d files. Next:\n\n"
-               "  cd %s\n"
+               "%s%s%s"
                "  meson setup build && meson compile -C build\n"
                "  TENON_PLUGIN_PATH=$PWD/build tenon devices\n\n"
                "README.md there says what to write first.\n",
-               to, n_names, to);
+               to, n_names, here ? "" : "  cd ", here ? "" : to, here ? "" : "\n");
     return code;
 }

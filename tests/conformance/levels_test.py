@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 from mock_case import CONFORM, MOCK, MockCase
 
+LOAD = Path(__file__).parents[2] / "plugin-sdk/conformance/runner/levels/load.txt"
 WAIVER = "[ticket=HW-12 owner=jane until=2999-12-31]"
 
 
@@ -41,18 +43,18 @@ class Levels(MockCase):
         self.assertIn("list:2: no reason", result.stderr)
 
     def test_a_waived_failure_is_no_failure_of_a_level(self) -> None:
-        self.set_is("process/load", "process/fail")
-        self.assertIn("levels passed: none", self.lists("xfail process/fail # known\n").stdout)
+        self.set_is("process/load", "process/load-fail")
+        self.assertIn("levels passed: none", self.lists("xfail process/load-fail # known\n").stdout)
         self.log.unlink()
-        result = self.lists(f"waive process/fail {WAIVER} # the adder\n")
+        result = self.lists(f"waive process/load-fail {WAIVER} # the adder\n")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("levels passed: Load (1 waived);", result.stdout)
-        self.assertEqual(self.cases()["process/fail"]["reason"],
+        self.assertEqual(self.cases()["process/load-fail"]["reason"],
                          "the adder (ticket=HW-12 owner=jane until=2999-12-31)")
         self.assertEqual(self.records()[-1]["levels"][0]["terms"], "1 waived")
         page = self.markdown()
         self.assertIn("| Load | passed: 1 waived |  |\n", page)
-        self.assertIn("## Waived\n\n* `process/fail`  \n  the adder (ticket=HW-12 owner=jane until=2999-12-31)", page)
+        self.assertIn("## Waived\n\n* `process/load-fail`  \n  the adder (ticket=HW-12 owner=jane until=2999-12-31)", page)
 
     def markdown(self) -> str:
         return subprocess.run([CONFORM, "report", str(self.log), "--markdown", "-"], capture_output=True,
@@ -169,8 +171,27 @@ class Levels(MockCase):
         self.assertIn("level Memory: not run", asked.stderr)
         self.assertNotIn("level Perf", asked.stderr)
         self.assertEqual(self.run_it("--level", "memory").returncode, 1)
-        self.set_is("process/load", "process/segv")
+        self.set_is("process/load", "process/load-segv")
         self.assertIn("levels passed: none", self.run_it().stdout)
+
+    def test_load_asks_the_same_in_every_set(self) -> None:
+        def lines(name: str) -> set[str]:
+            out = subprocess.run([CONFORM, "list", "--set", name, "--filter", "process/*"], capture_output=True,
+                                 text=True, check=True).stdout
+            return {line for line in out.splitlines() if line.startswith("process/")}
+
+        asked = [line.split(maxsplit=1)[1] for line in LOAD.read_text().splitlines() if line.startswith("clean ")]
+        self.assertEqual({pattern for pattern in asked if "*" in pattern}, {"process/load*"})
+        for name in ("smoke", "standard", "exhaustive"):
+            with self.subTest(name):
+                of_load = {line for line in lines(name) if line in asked or line.startswith("process/load")}
+                self.assertEqual(of_load, lines("smoke"))
+
+    def test_what_a_larger_set_adds_is_no_failure_of_load(self) -> None:
+        self.set_is("process/load", "process/fail", "contract/x", "kernel/copy")
+        result = self.run_it()
+        self.assertIn("levels passed: Load;", result.stdout)
+        self.assertIn("level Memory: failed: fail: `process/fail`", result.stderr)
 
     def test_a_level_runs_what_it_asks(self) -> None:
         self.set_is("process/load", "contract/x", "kernel/copy", "kernel/add", "perf/add")

@@ -177,6 +177,14 @@ class Log(MockCase):
         self.assertIn("3 changed, 1 of them for the worse", result.stdout)
         self.assertEqual(result.returncode, 1)
 
+    def test_what_passed_and_is_no_more_tried_is_worse(self) -> None:
+        after = self.dir / "after"
+        self.run_it("--log", self.log, "kernel/add")
+        after.write_text(self.log.read_text().replace('"status":"pass"', '"status":"unsupported"'))
+        for logs, worse in (((self.log, after), 1), ((after, self.log), 0)):
+            result = subprocess.run([CONFORM, "diff", *logs], capture_output=True, text=True)
+            self.assertIn(f"1 changed, {worse} of them for the worse", result.stdout)
+
     def trend(self, *words: object) -> str:
         result = subprocess.run([CONFORM, "trend", *map(str, words)], capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stderr), (0, ""))

@@ -135,6 +135,13 @@ project c c
 ok "it makes a wheel of itself"
 
 # What a CI calls: as one machine, and as two that build in folders of their own.
+mkdir "$work/vendor/here"
+(cd "$work/vendor/here" && "$tenon" new-plugin acme npu --dir .) >"$work/out"
+expect "meson setup build" "$work/out"
+! grep "  cd " "$work/out" || fail "who is in the folder is sent there"
+[[ -f $work/vendor/here/kernels.c ]] || fail "--dir .: there is $(ls -A "$work/vendor/here")"
+ok "--dir . takes an empty folder that one is in"
+
 "$tenon" new-plugin acme npu --ci --dir "$work/vendor/ci" >"$work/out"
 cp -r "$work/vendor/ci" "$work/vendor/ci2"
 (

@@ -40,6 +40,15 @@ static void put_times(const tc_result *x, const tc_result *y) {
     printf("%c %-8.3g  %-24s %s\n", within ? '~' : 'x', ratio, times, y->line);
 }
 
+/* Bad where it was not, or not tried any more where it passed. */
+static bool is_worse(const tc_result *x, const tc_result *y) {
+    if (!y)
+        return false;
+    if (tc_status_is_bad(y->status))
+        return !x || !tc_status_is_bad(x->status);
+    return x && x->status == TC_PASS && y->status == TC_UNSUPPORTED;
+}
+
 static error_t take(int key, char *value, struct argp_state *state) {
     const char **logs = state->input;
     if (key == ARGP_KEY_ARG && state->arg_num < 2)
@@ -87,7 +96,7 @@ int tc_command_diff(int argc, char **argv) {
                  y ? tc_status_name(y->status) : "(none)");
         printf("%-26s %s\n", change, (x ? x : y)->line);
         n_changed++;
-        n_worse += y && tc_status_is_bad(y->status) && !(x && tc_status_is_bad(x->status));
+        n_worse += is_worse(x, y);
     }
     if (n_timed)
         printf("%zu timed in both, x %.3g in the mean\n", n_timed, exp(product / (double)n_timed));

@@ -268,7 +268,7 @@ static void load_life(tc_contract *k) {
 const tc_contract_row tc_table_rows[] = {
     {"load-tables", "", TC_SMOKE, load_tables},
     {"load-names", "", TC_SMOKE, load_names},
-    {"load-extension", "", TC_STANDARD, load_extension},
+    {"load-extension", "", TC_SMOKE, load_extension},
     {"load-life", "", TC_SMOKE, load_life},
     {0},
 };
