@@ -191,7 +191,10 @@ class Log(MockCase):
         return result.stdout
 
     def test_trend_shows_runs_beside_each_other(self) -> None:
-        head = {"record": "head", "log": 1, "suite": "1.0", "device": 0, "plugin": {"path": "/x.so", "name": "A|<b>"}}
+        def head(version: int) -> dict:
+            return {"record": "head", "log": 1, "suite": "1.0", "device": 0,
+                    "plugin": {"path": "/x.so", "name": "A|<b>", "version": f"1.{version}"}}
+
         levels = [{"name": name, "state": state, "terms": terms, "why": ""}
                   for name, state, terms in (("Core", "passed", "f32"), ("Train", "failed", ""))]
         cases = [{"record": "case", "case": line, "status": status} for line, status in (
@@ -199,12 +202,15 @@ class Log(MockCase):
             ("kernel/exp T=f32 self=[2]", "pass"), ("kernel/sin T=f32 self=[2]", "pass"))]
         repaired = [*cases[:1], {**cases[1], "status": "pass"}, cases[2]]  # and sin was not tried
         logs = []
-        for i, records in enumerate(([head, *cases, {"record": "end", "levels": levels[:1]}],
-                                     [head, *repaired, {"record": "end", "levels": levels[1:]}], [head])):
+        for i, records in enumerate(([*cases, {"record": "end", "levels": levels[:1]}],
+                                     [*repaired, {"record": "end", "levels": levels[1:]}], [])):
+            records = [head(i), *records]
             logs.append(self.dir / f"{i}.jsonl")
             logs[-1].write_text("".join(json.dumps(r) + "\n" for r in records))
         text = self.trend(*logs)
         self.assertIn("| Core | passed: f32 | not run | not run |\n| Train | not run | **failed** | not run |\n", text)
+        self.assertIn("| level | 1: 1.0 | 2: 1.1 | 3: 1.2 |\n", text)
+        self.assertIn("| level | 1 | 2 |\n", self.trend(logs[0], logs[0]))
         self.assertIn("| add | f32 **f16** | f32 f16 |  |\n", text)
         for same in ("| exp ", "| sin ", "A|<b>"):
             self.assertNotIn(same, text)

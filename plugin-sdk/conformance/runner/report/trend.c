@@ -12,13 +12,22 @@
 
 /* ---- tables, in either form -------------------------------------------------------------- */
 
+typedef struct fact fact;
 typedef struct page {
     const tc_trend_run *runs;
     size_t n;
     bool html;
     FILE *out;
-    bool open; /* a table is */
+    bool open;        /* a table is */
+    const fact *name; /* what each run is called by beside its number; or NULL */
 } page;
+
+/* What a head says of its run. */
+struct fact {
+    const char *title;
+    const char *(*find)(const tc_log *log, const char *member);
+    const char *member;
+};
 
 static void put(const page *p, const char *text) {
     if (p->html)
@@ -33,7 +42,17 @@ static void end_table(page *p) {
     p->open = false;
 }
 
-/* A heading, a sentence, and the head of a table: the first column's title and the runs' numbers. */
+/* The head of a run's column. */
+static void put_run(const page *p, size_t i) {
+    fprintf(p->out, "%s%zu", p->html ? "<th>" : " | ", i + 1);
+    if (p->name) {
+        fputs(": ", p->out);
+        put(p, p->name->find(&p->runs[i].log, p->name->member));
+    }
+    fputs(p->html ? "</th>" : "", p->out);
+}
+
+/* A heading, a sentence, and the head of a table: the first column's title and the runs. */
 static void begin_table(page *p, const char *title, const char *about, const char *first) {
     end_table(p);
     p->open = true;
@@ -43,13 +62,13 @@ static void begin_table(page *p, const char *title, const char *about, const cha
             fprintf(p->out, "<p class=soft>%s</p>", about);
         fprintf(p->out, "<div class=scroll><table><tr><th>%s</th>", first);
         for (size_t i = 0; i < p->n; i++)
-            fprintf(p->out, "<th>%zu</th>", i + 1);
+            put_run(p, i);
         fputs("</tr>\n", p->out);
         return;
     }
     fprintf(p->out, "## %s\n\n%s%s| %s", title, about, *about ? "\n\n" : "", first);
     for (size_t i = 0; i < p->n; i++)
-        fprintf(p->out, " | %zu", i + 1);
+        put_run(p, i);
     fputs(" |\n| ---", p->out);
     for (size_t i = 0; i < p->n; i++)
         fputs(" | ---", p->out);
@@ -121,11 +140,7 @@ static const char *part_of(const tc_log *log, const char *member) {
     return "all";
 }
 
-static const struct fact {
-    const char *title;
-    const char *(*find)(const tc_log *log, const char *member);
-    const char *member;
-} facts[] = {
+static const fact facts[] = {
     {"device", device_of, ""},
     {"plugin", tc_log_plugin, "id"},
     {"version", tc_log_plugin, "version"},
@@ -152,6 +167,30 @@ static void put_facts(page *p) {
             put_cell(p, facts[f].find(&p->runs[i].log, facts[f].member), "");
         end_row(p);
     }
+}
+
+/* Does it tell every run from every other? */
+static bool is_telling(const page *p, const fact *f) {
+    for (size_t i = 0; i < p->n; i++) {
+        const char *text = f->find(&p->runs[i].log, f->member);
+        if (*text == '\0')
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(text, f->find(&p->runs[k].log, f->member)) == 0)
+                return false;
+    }
+    return true;
+}
+
+static const fact *find_name(const page *p) {
+    static const fact names[] = {{"device", device_of, ""},
+                                 {"plugin", tc_log_plugin, "id"},
+                                 {"version", tc_log_plugin, "version"},
+                                 {"firmware", tc_log_plugin, "firmware"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is_telling(p, &names[i]))
+            return &names[i];
+    return NULL;
 }
 
 /* ---- levels and counts ------------------------------------------------------------------- */
@@ -389,6 +428,7 @@ void tc_trend_write(const tc_trend_run *runs, size_t n, tc_trend_form form, FILE
     else
         fprintf(out, "# Conformance of %zu runs\n\n", n);
     put_facts(&p);
+    p.name = find_name(&p);
     put_levels(&p);
     put_operators(&p);
     put_times(&p);
