@@ -102,10 +102,13 @@ static void hang_with_threads(void) {
         pause();
 }
 
+/* Level Load speaks of load-fail and its like. */
+static const char *subject_of(const tc_case *c) {
+    return c->subject + (strncmp(c->subject, "load-", 5) == 0 ? 5 : 0);
+}
+
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
-    const char *s = c->subject;
-    if (strncmp(s, "load-", 5) == 0)
-        s += 5; /* level Load has load-fail and its like */
+    const char *s = subject_of(c);
     if (getenv("MOCK_ALL_CRASH"))
         abort();
     if (strcmp(s, "fail") == 0) {
