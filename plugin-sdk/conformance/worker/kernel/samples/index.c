@@ -251,9 +251,16 @@ static void list(const tc_sampler *m) {
                                        {TC_ALL_DIMENSIONS},
                                        6},
                               beyond = {1, {70001}, {TC_BEYOND}, {TC_BEYOND}, 0},
-                              meet = {2, {1, 4}, {1, 1000003}, {1, 1000003}, 1};
-    if (tc_has_large(m) && m->record->adds) /* long enough for several threads to be at it */
-        tc_emit_once(m, call_line(m, &meet, NULL, TC_LAYOUT_DENSE, "1"));
+                              meet[] = {{2, {1, 4}, {1, 1000003}, {1, 1000003}, 1},
+                                        {2, {4, 2}, {300007, 2}, {300007, 2}, 0}};
+    /* Long enough for several threads to be at it; of ones, where each that is lost is seen. Columns
+     * that have one index between them would all be alike. */
+    int n_meet = !tc_has_large(m) || !m->record->adds ? 0 : m->record->slices ? 1 : 2;
+    for (int k = 0; k < n_meet; k++) {
+        tc_line l = call_line(m, &meet[k], NULL, k > 0 ? TC_LAYOUT_REVERSED : TC_LAYOUT_DENSE, "1");
+        tc_line_add(&l, "data=ones seed=1"); /* for this class alone (tc_is_extra) */
+        tc_emit(m, l);
+    }
     if (tc_has_large(m)) {
         tc_emit_once(m, call_line(m, &every, NULL, TC_LAYOUT_REVERSED, "1"));
         tc_emit_once(m, call_line(m, &beyond, NULL, TC_LAYOUT_DENSE, "1"));

@@ -52,6 +52,19 @@ static void spoil_ignored(tc_operand *self) {
     tc_operand_settle(self);
 }
 
+/* In so many rows that a sum has parts: one infinity, late, and the others finite. */
+enum { MANY_ROWS = 4097 };
+
+static void leave_one_infinity(tc_operand *self, const tc_operand *target) {
+    int64_t n_classes = self->shape.sizes[1], last = target->shape.numel - 1;
+    last -= is_ignored(last);
+    for (int64_t i = 0; i <= last; i++)
+        if (!is_ignored(i))
+            self->values[i * n_classes + target->values[i].i].f =
+                i < last ? -1 - (tc_real)(i % 8) / 8 : -INFINITY;
+    tc_operand_settle(self);
+}
+
 /* Classes, the last and the first among them; every fourth target is ignored, or all of them are. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
@@ -85,6 +98,8 @@ static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     bool apart = !tc_has_zero_stride(&o->shape) && self && !tc_has_zero_stride(&self->tensor.shape);
     if (apart && (call->data == TC_DATA_SPECIAL || call->data == TC_DATA_RANDOM))
         spoil_ignored(&self->tensor);
+    if (apart && call->data == TC_DATA_SPECIAL && o->shape.numel >= MANY_ROWS)
+        leave_one_infinity(&self->tensor, o);
     return true;
 }
 
@@ -160,6 +175,10 @@ static void list(const tc_sampler *m) {
     tc_line_add(&longest, "data=random seed=1"); /* for this class alone: it takes long */
     if (tc_has_large(m) && !backward)
         tc_emit(m, longest);
+    tc_line late = call_line(m, &(sized){9001, 3, false, -100}, NULL, TC_LAYOUT_DENSE);
+    tc_line_add(&late, "data=special seed=1");
+    if (tc_has_large(m) && !backward)
+        tc_emit(m, late);
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE));
     if (m->set != TC_SMOKE)
