@@ -134,7 +134,6 @@ project c c
 [[ -f $(tail -n 1 "$work/out") && $(ls "$work/wheels") == tenon_npu-0.1.0-py3-none-linux_*.whl ]] || fail "no wheel: $(cat "$work/out")"
 ok "it makes a wheel of itself"
 
-# What a CI calls: as one machine, and as two that build in folders of their own.
 mkdir "$work/vendor/here"
 (cd "$work/vendor/here" && "$tenon" new-plugin acme npu --dir .) >"$work/out"
 expect "meson setup build" "$work/out"
@@ -142,6 +141,7 @@ expect "meson setup build" "$work/out"
 [[ -f $work/vendor/here/kernels.c ]] || fail "--dir .: there is $(ls -A "$work/vendor/here")"
 ok "--dir . takes an empty folder that one is in"
 
+# What a CI calls: as one machine, and as two that build in folders of their own.
 "$tenon" new-plugin acme npu --ci --dir "$work/vendor/ci" >"$work/out"
 cp -r "$work/vendor/ci" "$work/vendor/ci2"
 (

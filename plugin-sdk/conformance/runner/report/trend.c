@@ -27,6 +27,7 @@ struct fact {
     const char *title;
     const char *(*find)(const tc_log *log, const char *member);
     const char *member;
+    bool is_name; /* a run may be called by it */
 };
 
 static void put(const page *p, const char *text) {
@@ -141,17 +142,17 @@ static const char *part_of(const tc_log *log, const char *member) {
 }
 
 static const fact facts[] = {
-    {"device", device_of, ""},
-    {"plugin", tc_log_plugin, "id"},
-    {"version", tc_log_plugin, "version"},
-    {"SHA-256", tc_log_plugin, "sha256"},
-    {"driver", tc_log_plugin, "driver"},
-    {"firmware", tc_log_plugin, "firmware"},
-    {"suite", suite_of, "suite"},
-    {"set", suite_of, "set"},
-    {"of it", part_of, ""},
-    {"time", suite_of, "time"},
-    {"CPU", host_of, "cpu"},
+    {"device", device_of, "", true},
+    {"plugin", tc_log_plugin, "id", true},
+    {"version", tc_log_plugin, "version", true},
+    {"SHA-256", tc_log_plugin, "sha256", false},
+    {"driver", tc_log_plugin, "driver", false},
+    {"firmware", tc_log_plugin, "firmware", true},
+    {"suite", suite_of, "suite", false},
+    {"set", suite_of, "set", false},
+    {"of it", part_of, "", false},
+    {"time", suite_of, "time", false},
+    {"CPU", host_of, "cpu", false},
 };
 
 static void put_facts(page *p) {
@@ -183,13 +184,9 @@ static bool is_telling(const page *p, const fact *f) {
 }
 
 static const fact *find_name(const page *p) {
-    static const fact names[] = {{"device", device_of, ""},
-                                 {"plugin", tc_log_plugin, "id"},
-                                 {"version", tc_log_plugin, "version"},
-                                 {"firmware", tc_log_plugin, "firmware"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_telling(p, &names[i]))
-            return &names[i];
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (facts[i].is_name && is_telling(p, &facts[i]))
+            return &facts[i];
     return NULL;
 }
 
