@@ -17,12 +17,13 @@
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/kind.h"
+#include "plugin-sdk/conformance/runner/run/pattern.h"
 #include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
-enum { MOST_FINDINGS = 500, MOST_JOBS = 64, SHRINK_SECONDS = 20 };
+enum { MOST_FINDINGS = 500, MOST_JOBS = 64, MOST_FILTERS = 64, SHRINK_SECONDS = 20 };
 
 typedef struct finding {
     char kind[TC_MESSAGE + TC_DRAFT_NAME];
@@ -34,7 +35,11 @@ typedef struct fuzz {
     size_t most_cases; /* 0: no limit */
     int64_t seed;
     const char *corpus; /* a folder, or NULL */
+    tc_pattern *filters[MOST_FILTERS];
+    size_t n_filters;
     tc_selection selection;
+    const tc_candidate **beginnings; /* of the selection, what random lines are made from */
+    size_t n_beginnings;
     double until;
     pthread_mutex_t lock; /* of what follows, and of stdout and the corpus */
     finding *findings;
@@ -51,12 +56,14 @@ typedef struct searcher {
     tc_random random;
 } searcher;
 
-enum { SECONDS = 512, CASES, SEED, CORPUS };
+enum { SECONDS = 512, CASES, SEED, FILTER, CORPUS };
 
 static const struct argp_option options[] = {
     {"seconds", SECONDS, "N", 0, "how long; this or --cases must be given", 0},
     {"cases", CASES, "N", 0, "how many, however slow it is; each worker ends the one it is at", 0},
     {"seed", SEED, "N", 0, "the same cases in the same order, for each of as many workers", 0},
+    {"filter", FILTER, "PATTERN", 0,
+     "made from the lines it finds in the standard set: '*/conv2d'; repeatable", 0},
     {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 0},
     {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},
     {0},
@@ -64,6 +71,7 @@ static const struct argp_option options[] = {
 
 static error_t take(int key, char *value, struct argp_state *state) {
     fuzz *f = state->input;
+    char why[TC_MESSAGE];
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &f->pool;
@@ -76,6 +84,12 @@ static error_t take(int key, char *value, struct argp_state *state) {
         break;
     case SEED:
         f->seed = tc_option_whole(state, "--seed", value, 0, 1000000000);
+        break;
+    case FILTER:
+        if (f->n_filters == MOST_FILTERS)
+            argp_error(state, "too many filters; a regular expression /a|b/ joins some");
+        if (!(f->filters[f->n_filters++] = tc_pattern_create(value, why)))
+            argp_error(state, "--filter: %s", why);
         break;
     case CORPUS:
         f->corpus = value;
@@ -111,7 +125,7 @@ static const struct argp argp = {
     .args_doc = "PLUGIN.so",
     .doc = "Runs random cases and shrinks what fails. --timeout is 10.\v"
            "Exit status: 0; 1 where something was found, 2 where the command is wrong, 3 where the "
-           "search could not do its work.",
+           "search could not do its work, 4 where a filter finds none.",
     .children = children,
 };
 
@@ -224,20 +238,53 @@ static bool goes_on(fuzz *f) {
     return on;
 }
 
+static bool is_draft(const char *line) {
+    char why[TC_MESSAGE];
+    tc_draft d;
+    return tc_draft_read(line, &d, why);
+}
+
+/* Which lines random ones are made from; reading all of them as drafts would take seconds, so that
+ * one is read for each filter. False where a filter finds none, having said so. */
+static bool choose(fuzz *f) {
+    bool finds_some[MOST_FILTERS] = {false}, good = true;
+    for (size_t i = 0; i < f->selection.n; i++) {
+        const tc_candidate *p = &f->selection.at[i];
+        const tc_schedule *schedule = tc_schedule_get(p->schedule);
+        bool found = f->n_filters == 0;
+        if (schedule->fresh || schedule->program != TC_PROGRAM_PLUGIN || schedule->alone)
+            continue;
+        for (size_t k = 0; k < f->n_filters; k++) {
+            bool finds = tc_pattern_finds(f->filters[k], p->line);
+            finds_some[k] = finds_some[k] || (finds && is_draft(p->line));
+            found |= finds;
+        }
+        if (found)
+            f->beginnings[f->n_beginnings++] = p;
+    }
+    for (size_t k = 0; k < f->n_filters; k++)
+        if (!finds_some[k]) {
+            fprintf(stderr,
+                    "tenon-conform fuzz: --filter '%s' finds no line that can be changed at "
+                    "random; lines of kernel/, same/ and refuse/ can be, and `tenon-conform list "
+                    "--filter` shows what a filter finds\n",
+                    f->filters[k]->text);
+            good = false;
+        }
+    return good;
+}
+
 /* A worker's thread. The worker ends with it: it dies with the thread that started it. */
 static void *search(void *context) {
     searcher *s = context;
-    const tc_selection *selection = &s->f->selection;
+    const fuzz *f = s->f;
     char line[TC_MAX_LINE], why[TC_MESSAGE];
     tc_draft d;
     while (goes_on(s->f)) {
-        const tc_candidate *p = &selection->at[tc_below(&s->random, selection->n)];
-        const tc_schedule *schedule = tc_schedule_get(p->schedule);
-        if (schedule->fresh || schedule->program != TC_PROGRAM_PLUGIN || schedule->alone ||
-            !tc_draft_read(p->line, &d, why) || !tc_mutate(&d, &s->random) ||
-            !tc_draft_line(&d, line))
-            continue;
-        run_line(s, line, false);
+        const tc_candidate *p = f->beginnings[tc_below(&s->random, f->n_beginnings)];
+        if (tc_draft_read(p->line, &d, why) && tc_mutate(&d, &s->random) &&
+            tc_draft_line(&d, line))
+            run_line(s, line, false);
     }
     tc_trial_finish(&s->trial);
     return NULL;
@@ -272,12 +319,17 @@ int tc_command_fuzz(int argc, char **argv) {
         return TC_EXIT_USAGE;
     f.findings = calloc(MOST_FINDINGS + MOST_JOBS, sizeof *f.findings);
     searcher *searchers = calloc(f.pool.jobs, sizeof *searchers);
-    if (!f.findings || !searchers ||
-        !tc_selection_add_sets(&f.selection, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
+    if (f.findings && searchers &&
+        tc_selection_add_sets(&f.selection, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
+        tc_selection_settle(&f.selection);
+        f.beginnings = calloc(f.selection.n, sizeof *f.beginnings);
+    }
+    if (!f.beginnings) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
+    } else if (!choose(&f)) {
+        result = TC_EXIT_NOTHING;
     } else {
         tc_prepare_for_children();
-        tc_selection_settle(&f.selection);
         printf("seed %" PRId64 "\n", f.seed);
         f.until = f.seconds > 0 ? tc_now() + f.seconds : INFINITY;
         search_all(&f, searchers);
@@ -288,6 +340,9 @@ int tc_command_fuzz(int argc, char **argv) {
     }
     free(searchers);
     free(f.findings);
+    free(f.beginnings);
+    while (f.n_filters)
+        tc_pattern_destroy(f.filters[--f.n_filters]);
     tc_selection_finish(&f.selection);
     return result;
 }

@@ -222,8 +222,8 @@ static uint64_t dtype_of(const char *line) {
 
 /* Is it a case of which an `every` speaks, whatever its dtype? */
 static bool is_one_of_every(const tc_demand *d, const char *line) {
-    return d->kind == TC_EVERY && !strstr(line, " how=") && !strstr(line, " invalid=") &&
-           tc_pattern_finds(d->pattern, line);
+    return d->kind == TC_EVERY && tc_pattern_finds(d->pattern, line) && !strstr(line, " how=") &&
+           !strstr(line, " invalid=");
 }
 
 /* Does the demand speak of the line? `pattern` is pattern_of it. */
@@ -293,6 +293,8 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selec
         bool accepted = r->status == TC_PASS || r->status == TC_WAIVED;
         if (!is_meant(d, pattern, r->line))
             continue;
+        if (d->kind == TC_REQUIRE && accepted)
+            return TC_LEVEL_PASSED;
         n_ran++;
         n_passed += accepted;
         if (d->kind == TC_CLEAN && !accepted && r->status != TC_UNSUPPORTED) {
@@ -304,8 +306,6 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selec
         explain_missing(d, log, why);
         return TC_LEVEL_FAILED;
     }
-    if (d->kind == TC_REQUIRE && n_passed > 0)
-        return TC_LEVEL_PASSED;
     for (size_t i = 0; i < selection->n; i++)
         if (selection->at[i].in_set && !selection->at[i].ran &&
             is_meant(d, pattern, selection->at[i].line)) {

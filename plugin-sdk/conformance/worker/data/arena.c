@@ -2,7 +2,8 @@
  * each ends.
  *
  * The system takes large blocks back at once and hands out new ones page by page, which costs a case of
- * many elements a tenth of its time. So some are kept for the next case; in the hard build none.
+ * many elements a tenth of its time. So some are kept for the next case, by their sizes; in the hard
+ * build none.
  *
  * Of gigabytes only the pages that are needed are touched (operand.h); malloc, told by MALLOC_PERTURB_,
  * would write to all of them. */
@@ -17,10 +18,12 @@
 #ifdef TNI_HARD
 enum { MOST_KEPT = 0 };
 #else
-enum { MOST_KEPT = 12 };
+enum { MOST_KEPT = 1 << 29 }; /* bytes */
 #endif
-enum { LEAST = 1 << 16, MOST = 1 << 24 }; /* bytes, of what is kept */
-static const uint64_t MAPPED = 1 << 30;   /* bytes, from which on a block is the system's */
+enum { LEAST_BITS = 12, MOST_BITS = 27 };     /* of the sizes of blocks that are kept: 4 KiB to 128 MiB */
+enum { CLASSES = 4 * (MOST_BITS - LEAST_BITS) }; /* of sizes: four between a power of two and the next */
+enum { FARTHEST = 8 }; /* classes above one's own: four times as large */
+static const uint64_t MAPPED = 1 << 30;       /* bytes, from which on a block is the system's */
 
 struct tc_block {
     struct tc_block *next;
@@ -30,45 +33,63 @@ struct tc_block {
 
 static struct {
     pthread_mutex_t lock;
-    struct tc_block *blocks;
-    int n;
+    struct tc_block *blocks[CLASSES];
+    uint64_t bytes;
+    int oldest; /* the class that gives way next */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* The class of blocks for so many bytes, and what room they have; -1: such ones are not kept. */
+static int class_of(uint64_t bytes, uint64_t *out_room) {
+    *out_room = bytes;
+    if (MOST_KEPT == 0 || bytes <= UINT64_C(1) << LEAST_BITS || bytes > UINT64_C(1) << MOST_BITS)
+        return -1;
+    int bits = 63 - __builtin_clzll(bytes - 1); /* 2^bits < bytes <= 2^(bits + 1) */
+    uint64_t quarter = UINT64_C(1) << (bits - 2), n = (bytes - 1) / quarter - 3; /* 1 to 4 */
+    *out_room = (n + 4) * quarter;
+    return 4 * (bits - LEAST_BITS) + (int)n - 1;
+}
+
 /* The first that is large enough, and not too large by far; or NULL. */
-static struct tc_block *take(uint64_t bytes) {
+static struct tc_block *take(int class) {
     struct tc_block *block = NULL;
     pthread_mutex_lock(&kept.lock);
-    for (struct tc_block **at = &kept.blocks; *at && !block; at = block ? at : &(*at)->next)
-        if ((*at)->room >= bytes && (*at)->room / 4 <= bytes) {
-            block = *at;
-            *at = block->next;
-            kept.n--;
+    for (int i = class; i < CLASSES && i <= class + FARTHEST && !block; i++)
+        if ((block = kept.blocks[i])) {
+            kept.blocks[i] = block->next;
+            kept.bytes -= block->room;
         }
     pthread_mutex_unlock(&kept.lock);
     return block;
 }
 
-static void give_back(struct tc_block *block) {
-    struct tc_block *gone = block;
-    if (block->room >= LEAST && block->room <= MOST && MOST_KEPT > 0) {
-        pthread_mutex_lock(&kept.lock);
-        block->next = kept.blocks;
-        kept.blocks = block;
-        gone = NULL;
-        if (++kept.n > MOST_KEPT) { /* the oldest goes: sizes change in the course of a run */
-            struct tc_block **last = &kept.blocks;
-            while ((*last)->next)
-                last = &(*last)->next;
-            gone = *last;
-            *last = NULL;
-            kept.n--;
-        }
-        pthread_mutex_unlock(&kept.lock);
-    }
-    if (gone && gone->room >= MAPPED)
-        munmap(gone, sizeof *gone + gone->room);
-    else
+/* With the lock: until the next of so many bytes has room. Sizes change in the course of a run, and so
+ * each class gives way in turn. */
+static void make_room(uint64_t bytes) {
+    for (; kept.bytes + bytes > MOST_KEPT; kept.oldest = (kept.oldest + 1) % CLASSES) {
+        struct tc_block *gone = kept.blocks[kept.oldest];
+        if (!gone)
+            continue;
+        kept.blocks[kept.oldest] = gone->next;
+        kept.bytes -= gone->room;
         free(gone);
+    }
+}
+
+static void give_back(struct tc_block *block) {
+    uint64_t room;
+    int class = class_of(block->room, &room);
+    if (class >= 0) {
+        pthread_mutex_lock(&kept.lock);
+        make_room(room);
+        block->next = kept.blocks[class];
+        kept.blocks[class] = block;
+        kept.bytes += room;
+        pthread_mutex_unlock(&kept.lock);
+    } else if (block->room >= MAPPED) {
+        munmap(block, sizeof *block + block->room);
+    } else {
+        free(block);
+    }
 }
 
 static struct tc_block *map(uint64_t bytes) {
@@ -79,15 +100,17 @@ static struct tc_block *map(uint64_t bytes) {
 }
 
 static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
-    struct tc_block *block = bytes >= LEAST ? take(bytes) : NULL;
+    uint64_t room;
+    int class = class_of(bytes, &room);
+    struct tc_block *block = class >= 0 ? take(class) : NULL;
     if (block && zero)
         memset(block->data, 0, bytes);
     if (!block) {
-        uint64_t room = sizeof *block + bytes;
-        block = bytes >= MAPPED ? map(room) : zero ? calloc(1, room) : malloc(room);
+        uint64_t all = sizeof *block + room;
+        block = room >= MAPPED ? map(all) : zero ? calloc(1, all) : malloc(all);
         if (!block)
             return NULL;
-        block->room = bytes;
+        block->room = room;
     }
     block->next = arena->blocks;
     arena->blocks = block;

@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static double double_of(uint64_t bits) {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static uint64_t bits_of(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -31,10 +25,6 @@ uint64_t tc_dtype_bytes(tn_dtype dtype) {
     return bytes[dtype];
 }
 
-static int lowest_exponent(tn_dtype dtype) {
-    return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
-}
-
 tc_real tc_smallest_normal(tn_dtype dtype) {
     return dtype == TN_F64 ? 0x1p-1022L : dtype == TN_F16 ? 0x1p-14L : 0x1p-126L;
 }
@@ -47,37 +37,8 @@ tc_real tc_largest(tn_dtype dtype) {
 }
 
 int tc_exponents(tn_dtype dtype, int *out_lowest) {
-    *out_lowest = lowest_exponent(dtype) + 1 - tc_digits(dtype);
-    return 2 - lowest_exponent(dtype) - *out_lowest;
-}
-
-/* 2^n. Of numbers that a double has too, it is written down at once: this runs for each element. */
-static tc_real power_of_two(int n) {
-    if (n < -1022 || n > 1023)
-        return ldexpl(1, n);
-    return double_of((uint64_t)(n + 1023) << 52);
-}
-
-/* As frexp has it, of a number that is not 0, nor subnormal where long double is of 80 bits. */
-static int exponent_of(tc_real x) {
-#if LDBL_MANT_DIG == 64
-    uint16_t top;
-    memcpy(&top, (const char *)&x + 8, sizeof top);
-    return (top & 0x7fff) - 16382;
-#else
-    int exponent;
-    frexpl(x, &exponent);
-    return exponent;
-#endif
-}
-
-tc_real tc_spacing(tn_dtype dtype, tc_real x) {
-    int exponent = lowest_exponent(dtype) + 1; /* as frexp counts */
-    if (isinf(x) || fabsl(x) > tc_largest(dtype))
-        exponent = 2 - lowest_exponent(dtype);
-    else if (fabsl(x) >= tc_smallest_normal(dtype))
-        exponent = exponent_of(x);
-    return power_of_two(exponent - tc_digits(dtype));
+    *out_lowest = tc_lowest_exponent(dtype) + 1 - tc_digits(dtype);
+    return 2 - tc_lowest_exponent(dtype) - *out_lowest;
 }
 
 tc_real tc_unit(tn_dtype dtype) {
@@ -107,8 +68,8 @@ tc_real tc_decode16(uint16_t h, int digits) {
     if (exponent == top)
         return copysign(fraction != 0 ? NAN : INFINITY, sign);
     if (exponent == 0)
-        return sign * (double)fraction * power_of_two(1 - bias - digits);
-    return sign * double_of((uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - digits));
+        return sign * (double)fraction * tc_power_of_two(1 - bias - digits);
+    return sign * tc_double_of((uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - digits));
 }
 
 /* The double next to x towards 0, its last bit set where x is not a double: what a rounding to at most

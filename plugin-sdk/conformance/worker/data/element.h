@@ -6,7 +6,10 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ELEMENT_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ELEMENT_H
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
+#include <string.h>
 #include <tenon/plugin.h>
 
 typedef long double tc_real;
@@ -40,9 +43,49 @@ static inline int tc_digits(tn_dtype dtype) {
 tc_real tc_largest(tn_dtype dtype);
 tc_real tc_smallest_normal(tn_dtype dtype);
 
+/* The exponent of the smallest normal number; the largest number is below 2^(2 - it). */
+static inline int tc_lowest_exponent(tn_dtype dtype) {
+    return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
+}
+
+static inline double tc_double_of(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 2^n. Of numbers that a double has too, it is written down at once. */
+static inline tc_real tc_power_of_two(int n) {
+    if (n < -1022 || n > 1023)
+        return ldexpl(1, n);
+    return tc_double_of((uint64_t)(n + 1023) << 52);
+}
+
+/* As frexp has it, and as for 0 a very small one, for an infinity and a NaN a very large one. */
+static inline int tc_exponent_of(tc_real x) {
+#if LDBL_MANT_DIG == 64
+    uint16_t top;
+    memcpy(&top, (const char *)&x + 8, sizeof top);
+    return (top & 0x7fff) - 16382;
+#else
+    int exponent;
+    if (!(fabsl(x) <= LDBL_MAX) || x == 0)
+        return x == 0 ? INT16_MIN : INT16_MAX;
+    frexpl(x, &exponent);
+    return exponent;
+#endif
+}
+
 /* The distance between the numbers of a floating dtype around x, that of the subnormal ones at
- * least. */
-tc_real tc_spacing(tn_dtype dtype, tc_real x);
+ * least, that of the largest ones at most. */
+static inline tc_real tc_spacing(tn_dtype dtype, tc_real x) {
+    int exponent = tc_exponent_of(x), lowest = tc_lowest_exponent(dtype) + 1;
+    if (exponent < lowest)
+        exponent = lowest;
+    if (exponent > 3 - lowest)
+        exponent = 3 - lowest;
+    return tc_power_of_two(exponent - tc_digits(dtype));
+}
 
 /* The unit roundoff of the arithmetic a kernel is to use: that of f64 for f64, of f32 for the
  * others. */
@@ -144,7 +187,7 @@ static inline int64_t tc_integer(tc_random *r, int64_t low, int64_t high) {
 }
 
 static inline tc_real tc_uniform(tc_random *r, tc_real low, tc_real high) {
-    return low + (high - low) * (tc_real)(tc_next(r) >> 11) * 0x1p-53L;
+    return low + (high - low) * (tc_real)(int64_t)(tc_next(r) >> 11) * 0x1p-53L;
 }
 
 #endif

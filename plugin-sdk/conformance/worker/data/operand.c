@@ -122,14 +122,36 @@ bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, u
     return out->values && tc_operand_image(arena, seed, out);
 }
 
-void tc_operand_settle(tc_operand *o) {
+/* With a dtype that the compiler knows: this runs for each element of each case. */
+static inline __attribute__((always_inline)) void settle(tn_dtype dtype, const tc_operand *o) {
     const tc_shape *s = &o->shape;
-    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+    tc_runs r = tc_runs_start(s);
+    tc_number *values = o->values;
+    unsigned char *image = o->image;
+    if (r.n == s->numel && r.stride > 0) { /* none shares a place: each is done at once */
+        for (int64_t k = 0, place = r.place; k < r.n; k++, place += r.stride) {
+            tc_store(dtype, image, place, values[k]);
+            tc_put(&values[k], tc_load(dtype, image, place));
+        }
+        return;
+    }
+    for (; r.first < s->numel; tc_runs_on(&r))
         for (int64_t k = 0; k < r.n; k++)
-            tc_store(o->dtype, o->image, r.place + k * r.stride, o->values[r.first + k]);
-    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+            tc_store(dtype, image, r.place + k * r.stride, values[r.first + k]);
+    for (r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
         for (int64_t k = 0; k < r.n; k++)
-            tc_put(&o->values[r.first + k], tc_load(o->dtype, o->image, r.place + k * r.stride));
+            tc_put(&values[r.first + k], tc_load(dtype, image, r.place + k * r.stride));
+}
+
+void tc_operand_settle(tc_operand *o) {
+    switch (o->dtype) {
+#define SETTLE(NAME, value, name, bytes, category) \
+    case value: \
+        settle(value, o); \
+        break;
+        TN_DTYPE_MAP(SETTLE)
+#undef SETTLE
+    }
 }
 
 static void gather(void *out, const void *in, int64_t n, int64_t stride, uint64_t size) {

@@ -4,6 +4,7 @@
 #include "plugin-sdk/process/state.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,14 +30,17 @@ static struct caller {
     pthread_t thread;
     char *stack;  /* its lowest byte */
     char *called; /* the lowest frame from which a kernel was called since the case began */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    tc_run *run; /* NULL: nothing to do */
+    sem_t begin, end; /* of a case; no lock is held as a thread wakes, on which it would wait again */
+    tc_run *run;      /* NULL: the thread ends */
     const tc_case *c;
     const tc_options *options;
     tc_verdict *out;
-    bool ends;
-} caller = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} caller;
+
+static void wait_for(sem_t *event) {
+    while (sem_wait(event) != 0) /* a signal came */
+        ;
+}
 
 /* What is this thread's own; the rest is the process's, at which others look. */
 typedef struct own_state {
@@ -97,21 +101,14 @@ static void *serve(void *unused) {
     own_state mine;
     (void)unused;
     look(&mine);
-    pthread_mutex_lock(&caller.lock);
-    while (!caller.ends) {
-        if (!caller.run) {
-            pthread_cond_wait(&caller.changed, &caller.lock);
-            continue;
-        }
-        pthread_mutex_unlock(&caller.lock);
+    for (;;) {
+        wait_for(&caller.begin);
+        if (!caller.run)
+            return NULL;
         run_crowded();
         check_thread(&mine);
-        pthread_mutex_lock(&caller.lock);
-        caller.run = NULL;
-        pthread_cond_broadcast(&caller.changed);
+        sem_post(&caller.end);
     }
-    pthread_mutex_unlock(&caller.lock);
-    return NULL;
 }
 
 static bool start(void) {
@@ -124,7 +121,8 @@ static bool start(void) {
         return false;
     madvise(caller.stack, STACK, MADV_NOHUGEPAGE); /* which would bring what nobody touched */
     pthread_attr_init(&attributes);
-    caller.ends = false;
+    sem_init(&caller.begin, 0, 0);
+    sem_init(&caller.end, 0, 0);
     caller.alive = pthread_attr_setstack(&attributes, caller.stack, STACK) == 0 &&
                    pthread_create(&caller.thread, &attributes, serve, NULL) == 0;
     pthread_attr_destroy(&attributes);
@@ -168,16 +166,13 @@ void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *opti
         run(c, options, out);
         return;
     }
-    pthread_mutex_lock(&caller.lock);
     caller.c = c;
     caller.options = options;
     caller.out = out;
     caller.run = run;
     caller.called = NULL;
-    pthread_cond_broadcast(&caller.changed);
-    while (caller.run)
-        pthread_cond_wait(&caller.changed, &caller.lock);
-    pthread_mutex_unlock(&caller.lock);
+    sem_post(&caller.begin);
+    wait_for(&caller.end);
     uint64_t used = too_deep();
     if (used)
         tc_verdict_set(out, TC_FAIL, TNP_KERNEL_STACK,
@@ -189,11 +184,11 @@ void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *opti
 void tc_caller_end(void) {
     if (!caller.alive)
         return;
-    pthread_mutex_lock(&caller.lock);
-    caller.ends = true;
-    pthread_cond_broadcast(&caller.changed);
-    pthread_mutex_unlock(&caller.lock);
+    caller.run = NULL;
+    sem_post(&caller.begin);
     pthread_join(caller.thread, NULL);
+    sem_destroy(&caller.begin);
+    sem_destroy(&caller.end);
     munmap(caller.stack, STACK);
     caller.alive = false;
 }

@@ -70,26 +70,30 @@ typedef struct stretches {
 } stretches;
 
 /* The line with operand a stretched along each of those dimensions in turn, or along the longest alone.
- * `to` may be NULL. */
+ * `to` may be NULL: then what is found counts only as far as it is more than `most`, and nothing else
+ * is tried, for a list has some ten thousand of such lines. */
 static stretches stretch_line(const char *text, const char *name, uint32_t a, bool longest_alone,
-                              tc_sink *to) {
+                              stretches most, tc_sink *to) {
     tc_arena arena = {NULL};
     tc_case c;
     tc_invocation call;
+    tc_draft draft;
     char why[TC_MESSAGE], line[TC_MAX_LINE], longest[TC_MAX_LINE] = "";
     stretches found = {0};
     bool good = tc_case_parse(text, &c, why) && tc_invocation_parse(&c, &arena, &call, why) &&
                 call.in_place < 0 && call.scalar < 0;
     const tc_operand *o = good ? operand(&call, a) : NULL;
+    bool counts = o && most.n < (o->shape.rank < ENOUGH ? o->shape.rank : ENOUGH);
     for (int32_t d = 0; o && d < o->shape.rank; d++) {
-        tc_draft draft;
         tc_shape shape;
-        if (!stretch(o, d, &shape) || !tc_draft_read(text, &draft, why))
+        bool longer = o->shape.sizes[d] > found.longest && o->shape.sizes[d] > most.longest;
+        if (!(longer || (counts && found.n < ENOUGH)) || !stretch(o, d, &shape) ||
+            !tc_draft_read(text, &draft, why))
             continue;
         tc_draft_set_shape(&draft, name, &shape);
         if (!tc_draft_line(&draft, line))
             continue;
-        if (shape.sizes[d] > found.longest) {
+        if (longer) {
             found.longest = shape.sizes[d];
             strcpy(longest, line);
         }
@@ -112,10 +116,11 @@ static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     char out_name[TC_OUT_NAME];
     const char *name = a < record->n_args ? record->args[a].name
                                           : tc_record_out(record, a - record->n_args, out_name);
-    stretches most = {0};
+    const stretches any = {0};
+    stretches most = any;
     size_t richest = 0, longest = 0;
     for (size_t i = 0; i < urn->n; i++) {
-        stretches found = stretch_line(urn->lines[i], name, a, false, NULL);
+        stretches found = stretch_line(urn->lines[i], name, a, false, most, NULL);
         if (found.n > most.n) {
             most.n = found.n;
             richest = i;
@@ -126,8 +131,8 @@ static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
         }
     }
     if (most.n > 0) {
-        stretch_line(urn->lines[richest], name, a, false, to);
-        stretch_line(urn->lines[longest], name, a, true, to);
+        stretch_line(urn->lines[richest], name, a, false, any, to);
+        stretch_line(urn->lines[longest], name, a, true, any, to);
     }
 }
 

@@ -166,13 +166,10 @@ static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_rand
     return (tc_number){(tc_real)x, x};
 }
 
-static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
-    int64_t low = -100, high = 100;
-    if (dtype == TN_BOOL)
-        low = 0, high = 1;
-    if (dtype == TN_U8)
-        low = 0, high = 200;
-    int64_t i = tc_below(r, 16) == 0 ? 0 : tc_integer(r, low, high);
+/* Of no bool. The constant spares a division for each element. */
+static inline tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
+    int64_t low = dtype == TN_U8 ? 0 : -100;
+    int64_t i = tc_below(r, 16) == 0 ? 0 : low + (int64_t)tc_below(r, 201);
     return (tc_number){tc_uniform(r, arg->low, arg->high), i};
 }
 
@@ -439,12 +436,28 @@ static void tell_nans_apart(tc_operand *o, tc_random *r) {
             o->values[i].i = (int64_t)(quiet | (tc_below(r, 4) ? tc_below(r, quiet) : quiet - 1));
 }
 
-static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
-    tc_operand *o = &call->args[a].tensor;
-    if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
-        int64_t terms = call->record->family->terms(call);
+/* Numbers of which none can be a NaN: most of what there is. */
+static bool are_numbers(tc_data data) {
+    return data == TC_DATA_RANDOM || data == TC_DATA_EXACT || data == TC_DATA_BIASED ||
+           data == TC_DATA_CARRY || data == TC_DATA_ONES;
+}
+
+static void fill_elements(const tc_invocation *call, uint32_t a, tc_random *r) {
+    const tc_operand *o = &call->args[a].tensor;
+    int64_t terms = call->record->family->terms(call);
+    if (call->data == TC_DATA_RANDOM && o->dtype != TN_BOOL) /* most of all, and at once */
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            tc_put(&o->values[i], even(o->dtype, &call->record->args[a], r));
+    else
         for (int64_t i = 0; i < o->shape.numel; i++)
             tc_put(&o->values[i], element(call, a, i, terms, r));
+}
+
+static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
+    tc_operand *o = &call->args[a].tensor;
+    bool own = call->record->family->fill && call->record->family->fill(call, a, r);
+    if (!own) {
+        fill_elements(call, a, r);
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
             cancel(o, r);
         bool specials =
@@ -455,7 +468,7 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             approach(call, a);
         meet(call, a, r);
     }
-    if (tc_is_float(o->dtype) && call->data != TC_DATA_EVERY)
+    if (tc_is_float(o->dtype) && call->data != TC_DATA_EVERY && (own || !are_numbers(call->data)))
         tell_nans_apart(o, r);
     tc_number cell = tc_round(TN_F32, o->values[0]);
     if (call->scalar == (int32_t)a) {

@@ -26,18 +26,28 @@ void tc_watch_begin(tc_watch *w) {
         tni_process_look_quickly(&w->before);
 }
 
-void tc_watch_end(const tc_watch *w, const char *call) {
-    char text[256];
+/* Whether something is not as it was, what in `text`; it is put back. */
+static bool has_changed(const tc_watch *w, char *text, size_t room) {
     bool all = atomic_load_explicit(&watches_all, memory_order_relaxed);
-    tni_process_part part = all ? tni_process_compare(&w->before, text, sizeof text)
-                                : tni_process_compare_quickly(&w->before, text, sizeof text);
+    tni_process_part part = all ? tni_process_compare(&w->before, text, room)
+                                : tni_process_compare_quickly(&w->before, text, room);
     if (part == TNI_PROCESS_PARTS)
-        return;
+        return false;
     if (all)
         tni_process_restore(&w->before);
     else
         tni_process_restore_quickly(&w->before);
+    return true;
+}
+
+static void blame(const char *call, const char *text) {
     tc_host_blame(TNP_PROCESS_STATE_KEPT, "%s %s; put it back before the call returns", call, text);
+}
+
+void tc_watch_end(const tc_watch *w, const char *call) {
+    char text[256];
+    if (has_changed(w, text, sizeof text))
+        blame(call, text);
 }
 
 /* ---- the tables -------------------------------------------------------------------------- */
@@ -145,9 +155,11 @@ const tn_device_ops *tc_watch_devices(const tn_device_ops *ops) {
 /* ---- records ----------------------------------------------------------------------------- */
 
 static void end_of(const tc_watch *w, const char *function, const tn_kernel *kernel) {
-    char call[96];
+    char call[96], text[256];
+    if (!has_changed(w, text, sizeof text))
+        return;
     snprintf(call, sizeof call, "%s of %.60s", function, kernel->op);
-    tc_watch_end(w, call);
+    blame(call, text);
 }
 
 tn_status tc_watch_supports(const tn_kernel *kernel, const tn_call *call) {
