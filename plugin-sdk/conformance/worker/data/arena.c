@@ -117,14 +117,22 @@ static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
     return block->data;
 }
 
-void *tc_arena_array(tc_arena *arena, uint64_t n, uint64_t size) {
+static void *new_array(tc_arena *arena, uint64_t n, uint64_t size, bool zero) {
     uint64_t bytes;
     bool known = !__builtin_mul_overflow(n, size, &bytes) && bytes <= INT64_MAX;
-    return known ? new_block(arena, bytes, true) : NULL;
+    return known ? new_block(arena, bytes, zero) : NULL;
+}
+
+void *tc_arena_array(tc_arena *arena, uint64_t n, uint64_t size) {
+    return new_array(arena, n, size, true);
+}
+
+void *tc_arena_unset(tc_arena *arena, uint64_t n, uint64_t size) {
+    return new_array(arena, n, size, false);
 }
 
 void *tc_arena_bytes(tc_arena *arena, uint64_t n) {
-    return n <= INT64_MAX ? new_block(arena, n, false) : NULL;
+    return new_array(arena, n, 1, false);
 }
 
 void tc_arena_finish(tc_arena *arena) {

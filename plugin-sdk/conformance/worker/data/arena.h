@@ -12,7 +12,8 @@ typedef struct tc_arena {
 /* Zeroed memory for n elements, aligned for any type; NULL where there is none. n may be 0. */
 void *tc_arena_array(tc_arena *arena, uint64_t n, uint64_t size);
 
-/* The same for bytes that the caller writes all. */
+/* The same, not zeroed, for what the caller writes all of; of bytes. */
+void *tc_arena_unset(tc_arena *arena, uint64_t n, uint64_t size);
 void *tc_arena_bytes(tc_arena *arena, uint64_t n);
 
 /* Frees everything; the arena can be used again. */

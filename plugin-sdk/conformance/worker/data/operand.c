@@ -116,9 +116,11 @@ bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
 }
 
 bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, uint64_t seed,
-                       tc_operand *out) {
+                       bool zero, tc_operand *out) {
+    uint64_t n = (uint64_t)shape->numel;
     *out = (tc_operand){.dtype = dtype, .shape = *shape};
-    out->values = tc_arena_array(arena, (uint64_t)shape->numel, sizeof *out->values);
+    out->values = zero ? tc_arena_array(arena, n, sizeof *out->values)
+                       : tc_arena_unset(arena, n, sizeof *out->values);
     return out->values && tc_operand_image(arena, seed, out);
 }
 
@@ -154,27 +156,43 @@ void tc_operand_settle(tc_operand *o) {
     }
 }
 
-static void gather(void *out, const void *in, int64_t n, int64_t stride, uint64_t size) {
-#define GATHER(size) \
+/* n elements of a size, as far apart as each of the strides says. */
+static void copy_run(char *out, int64_t to, const char *in, int64_t from, int64_t n, uint64_t size) {
+#define COPY(size) \
     for (int64_t k = 0; k < n; k++) \
-    memcpy((char *)out + k * (size), (const char *)in + k * stride * (size), size)
-    if (size == 1)
-        GATHER(1);
+    memcpy(out + k * to * (size), in + k * from * (size), size)
+    if (to == 1 && from == 1)
+        memcpy(out, in, (uint64_t)n * size);
+    else if (size == 1)
+        COPY(1);
     else if (size == 2)
-        GATHER(2);
+        COPY(2);
     else if (size == 4)
-        GATHER(4);
+        COPY(4);
     else
-        GATHER(8);
-#undef GATHER
+        COPY(8);
+#undef COPY
 }
 
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out) {
     const tc_shape *s = &o->shape;
     uint64_t size = tc_dtype_bytes(o->dtype);
     for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
-        gather((char *)out + (uint64_t)r.first * size, image + (uint64_t)r.place * size, r.n,
-               r.stride, size);
+        copy_run((char *)out + (uint64_t)r.first * size, 1,
+                 (const char *)image + (uint64_t)r.place * size, r.stride, r.n, size);
+}
+
+bool tc_copy_elements(tc_arena *arena, const tc_operand *from, tc_operand *to) {
+    const tc_shape *s = &to->shape;
+    uint64_t size = tc_dtype_bytes(to->dtype);
+    char *dense = tc_arena_unset(arena, (uint64_t)s->numel, size);
+    if (!dense)
+        return false;
+    tc_gather_elements(from, from->image, dense);
+    for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
+        copy_run((char *)to->image + (uint64_t)r.place * size, r.stride,
+                 dense + (uint64_t)r.first * size, 1, r.n, size);
+    return true;
 }
 
 tc_shape tc_dense(int32_t rank, const int64_t *sizes) {

@@ -32,9 +32,9 @@ typedef struct tc_operand {
 } tc_operand;
 
 /* Room for values and image in the arena; false where there is none. The image gets its pattern;
- * `values` are zero. */
+ * `values` are zero, or, where the caller writes all of them, anything. */
 bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, uint64_t seed,
-                       tc_operand *out);
+                       bool zero, tc_operand *out);
 
 /* The image alone, with its pattern, of an operand that has dtype and shape. */
 bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o);
@@ -66,6 +66,9 @@ void tc_runs_on(tc_runs *r);
 
 /* The elements' bytes in row-major order, taken from an image. */
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out);
+
+/* The same bytes, of as many elements, to where another's lie. False where there is no memory. */
+bool tc_copy_elements(tc_arena *arena, const tc_operand *from, tc_operand *to);
 
 /* A dense shape of these sizes. */
 tc_shape tc_dense(int32_t rank, const int64_t *sizes);

@@ -525,7 +525,8 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
         tc_operand *o = &call->args[a].tensor;
         tc_shape shape = o->shape;
         if (record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
-            !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a, o))
+            !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a,
+                               record->family->fill, o))
             return false;
     }
     share_operands(call);
@@ -536,7 +537,7 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
         e->rounding = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->rounding);
         if (!e->error || !e->rounding ||
             !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k,
-                               &e->tensor))
+                               true, &e->tensor))
             return false;
     }
     return true;
@@ -633,6 +634,36 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
         call->record->reference(call);
     }
     return tc_has_bounds(call, why);
+}
+
+static bool take_operands(const tc_invocation *like, tc_invocation *call, uint64_t surroundings) {
+    const tc_record *record = call->record;
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        const tc_operand *from = &like->args[a].tensor;
+        tc_operand *o = &call->args[a].tensor;
+        if (record->args[a].kind != TC_ARG_TENSOR || call->args[a].none)
+            continue;
+        o->values = from->values;
+        if (!tc_operand_image(call->arena, surroundings + a, o) ||
+            (!tc_lies_within(call, a) && !tc_copy_elements(call->arena, from, o)))
+            return false;
+    }
+    share_operands(call);
+    for (uint32_t k = 0; k < record->n_outs; k++) {
+        tc_shape shape = call->outs[k].tensor.shape;
+        call->outs[k] = like->outs[k];
+        call->outs[k].tensor.shape = shape;
+        if (!tc_operand_image(call->arena, surroundings + 100 + k, &call->outs[k].tensor))
+            return false;
+    }
+    return true;
+}
+
+bool tc_invocation_fill_like(const tc_invocation *like, tc_invocation *call, uint64_t surroundings,
+                             char why[TC_MESSAGE]) {
+    call->whole = like->whole;
+    return take_operands(like, call, surroundings) ||
+           tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
 }
 
 void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to) {

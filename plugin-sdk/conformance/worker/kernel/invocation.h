@@ -133,6 +133,11 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
 /* The first filling, without what the outputs must be: for those who compare otherwise. */
 bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
 
+/* The same numbers once more, without drawing them: `call` is of the same line as `like`, of which its
+ * tensors may lie otherwise. Its values are those of `like`, whose arena is to live as long. */
+bool tc_invocation_fill_like(const tc_invocation *like, tc_invocation *call, uint64_t surroundings,
+                             char why[TC_MESSAGE]);
+
 /* Gives `to`, which has been filled, the values of `from`, a call of the same sizes. */
 void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to);
 

@@ -11,6 +11,8 @@ typedef struct tc_comparison {
     tc_invocation call; /* as the line has it; parsed, not yet filled */
     const tn_kernel *kernel;
     tc_verdict *out;
+    tc_invocation filled; /* the first that was filled, of which later ones have the numbers */
+    bool is_filled;
 } tc_comparison;
 
 /* Makes the line's call once more, with other bytes round the tensors; it must succeed. */

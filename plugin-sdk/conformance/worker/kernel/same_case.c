@@ -82,6 +82,14 @@ static bool fill(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
     return TC_CASE_ERROR(m->out, "%s", why);
 }
 
+static bool fill_like(tc_comparison *m, const tc_invocation *like, tc_invocation *call,
+                      uint64_t surroundings) {
+    char why[TC_MESSAGE];
+    if (tc_invocation_fill_like(like, call, surroundings, why))
+        return true;
+    return TC_CASE_ERROR(m->out, "%s", why);
+}
+
 /* The line's call once more. */
 static bool parse(tc_comparison *m, tc_invocation *call) {
     char why[TC_MESSAGE];
@@ -91,8 +99,13 @@ static bool parse(tc_comparison *m, tc_invocation *call) {
 }
 
 bool tc_same_call(tc_comparison *m, tc_invocation *call, tc_result *result, uint64_t surroundings) {
-    return parse(m, call) && fill(m, call, surroundings) &&
-           run_call(m->subject, call, result, m->out);
+    if (!parse(m, call) || !(m->is_filled ? fill_like(m, &m->filled, call, surroundings)
+                                          : fill(m, call, surroundings)))
+        return false;
+    if (!m->is_filled)
+        m->filled = *call;
+    m->is_filled = true;
+    return run_call(m->subject, call, result, m->out);
 }
 
 static void as_dense(tc_comparison *m) {
@@ -110,9 +123,8 @@ static void as_dense(tc_comparison *m) {
     dense.in_place = dense.shared = dense.scalar = dense.within = -1;
     dense.sharing = dense.inner = 0;
     if (!tc_claimed_kernel(m->subject, &dense, m->out) || !fill(m, &m->call, m->call.seed) ||
-        !fill(m, &dense, m->call.seed + 1))
+        !fill_like(m, &m->call, &dense, m->call.seed + 1))
         return;
-    tc_invocation_mirror(&m->call, &dense);
     if (!run_call(m->subject, &m->call, &laid_out, m->out) ||
         !run_call(m->subject, &dense, &plain, m->out))
         return;

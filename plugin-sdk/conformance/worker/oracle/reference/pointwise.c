@@ -21,37 +21,50 @@ typedef struct point {
     bool is_known;
 } point;
 
-static void each(tc_invocation *call, void (*f)(point *p)) {
+/* With a number of outputs that the compiler knows, mostly one: this runs for each element. */
+static inline __attribute__((always_inline)) void each_of(tc_invocation *call, void (*f)(point *p),
+                                                          uint32_t n_outs) {
     const tc_record *record = call->record;
     tn_dtype dtype = call->outs[0].tensor.dtype;
     bool converts = record->n_types == 2 && record->out_types[0] != record->arg_types[0];
     bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && !converts;
+    int64_t numel = call->outs[0].tensor.shape.numel;
+    double ulps = record->ulps;
     const tc_number *in[MOST_TENSORS];
     point p = {.call = call};
     int n = 0;
     for (uint32_t a = 0; a < record->n_args; a++)
-        if (record->args[a].kind == TC_ARG_TENSOR &&
-            call->args[a].tensor.shape.numel == call->outs[0].tensor.shape.numel)
+        if (record->args[a].kind == TC_ARG_TENSOR && call->args[a].tensor.shape.numel == numel)
             in[n++] = call->args[a].tensor.values;
-    for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
+    for (int64_t i = 0; i < numel; i++) {
         for (int a = 0; a < n; a++)
             tc_put(&p.x[a], in[a][i]);
-        for (uint32_t k = 0; k < record->n_outs; k++) {
+        for (uint32_t k = 0; k < n_outs; k++) {
             tc_put(&p.r[k], (tc_number){0, 0});
             p.error[k] = p.rounding[k] = 0;
         }
         f(&p);
-        for (uint32_t k = 0; k < record->n_outs; k++) {
-            tc_real r = p.r[k].f;
-            tc_put(&call->outs[k].tensor.values[i], p.r[k]);
-            call->outs[k].error[i] = p.error[k];
-            call->outs[k].rounding[i] = p.rounding[k];
-            if (isfinite(r) && record->ulps > 0)
-                call->outs[k].error[i] += tc_ulps(call, record->ulps, r);
-            if (isfinite(r) && narrow) /* computed in f32, then rounded once more */
-                call->outs[k].rounding[i] += tc_u(call) * fabsl(r);
+        for (uint32_t k = 0; k < n_outs; k++) {
+            tc_expected *e = &call->outs[k];
+            tc_real r = p.r[k].f, error = p.error[k], rounding = p.rounding[k];
+            tc_put(&e->tensor.values[i], p.r[k]);
+            if ((ulps > 0 || narrow) && isfinite(r)) {
+                if (ulps > 0)
+                    error += tc_ulps(call, ulps, r);
+                if (narrow) /* computed in f32, then rounded once more */
+                    rounding += tc_u(call) * fabsl(r);
+            }
+            e->error[i] = error;
+            e->rounding[i] = rounding;
         }
     }
+}
+
+static void each(tc_invocation *call, void (*f)(point *p)) {
+    if (call->record->n_outs == 1)
+        each_of(call, f, 1);
+    else
+        each_of(call, f, call->record->n_outs);
 }
 
 /* `a`, `b`, `c`: floating values; `i`, `j`, `k`: integers, signed; `u`: the unit roundoff. */
