@@ -282,8 +282,7 @@ static void *search(void *context) {
     tc_draft d;
     while (goes_on(s->f)) {
         const tc_candidate *p = f->beginnings[tc_below(&s->random, f->n_beginnings)];
-        if (tc_draft_read(p->line, &d, why) && tc_mutate(&d, &s->random) &&
-            tc_draft_line(&d, line))
+        if (tc_draft_read(p->line, &d, why) && tc_mutate(&d, &s->random) && tc_draft_line(&d, line))
             run_line(s, line, false);
     }
     tc_trial_finish(&s->trial);

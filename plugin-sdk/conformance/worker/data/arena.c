@@ -20,10 +20,15 @@ enum { MOST_KEPT = 0 };
 #else
 enum { MOST_KEPT = 1 << 29 }; /* bytes */
 #endif
-enum { LEAST_BITS = 12, MOST_BITS = 27 };     /* of the sizes of blocks that are kept: 4 KiB to 128 MiB */
-enum { CLASSES = 4 * (MOST_BITS - LEAST_BITS) }; /* of sizes: four between a power of two and the next */
-enum { FARTHEST = 8 }; /* classes above one's own: four times as large */
-static const uint64_t MAPPED = 1 << 30;       /* bytes, from which on a block is the system's */
+enum {
+    LEAST_BITS = 12,
+    MOST_BITS = 27
+}; /* of the sizes of blocks that are kept: 4 KiB to 128 MiB */
+enum {
+    CLASSES = 4 * (MOST_BITS - LEAST_BITS)
+};                                      /* of sizes: four between a power of two and the next */
+enum { FARTHEST = 8 };                  /* classes above one's own: four times as large */
+static const uint64_t MAPPED = 1 << 30; /* bytes, from which on a block is the system's */
 
 struct tc_block {
     struct tc_block *next;

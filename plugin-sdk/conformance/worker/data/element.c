@@ -69,7 +69,8 @@ tc_real tc_decode16(uint16_t h, int digits) {
         return copysign(fraction != 0 ? NAN : INFINITY, sign);
     if (exponent == 0)
         return sign * (double)fraction * tc_power_of_two(1 - bias - digits);
-    return sign * tc_double_of((uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - digits));
+    return sign *
+           tc_double_of((uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - digits));
 }
 
 /* The double next to x towards 0, its last bit set where x is not a double: what a rounding to at most

@@ -157,7 +157,8 @@ void tc_operand_settle(tc_operand *o) {
 }
 
 /* n elements of a size, as far apart as each of the strides says. */
-static void copy_run(char *out, int64_t to, const char *in, int64_t from, int64_t n, uint64_t size) {
+static void copy_run(char *out, int64_t to, const char *in, int64_t from, int64_t n,
+                     uint64_t size) {
 #define COPY(size) \
     for (int64_t k = 0; k < n; k++) \
     memcpy(out + k * to * (size), in + k * from * (size), size)

@@ -30,8 +30,9 @@ static struct caller {
     pthread_t thread;
     char *stack;  /* its lowest byte */
     char *called; /* the lowest frame from which a kernel was called since the case began */
-    sem_t begin, end; /* of a case; no lock is held as a thread wakes, on which it would wait again */
-    tc_run *run;      /* NULL: the thread ends */
+    sem_t begin,
+        end;     /* of a case; no lock is held as a thread wakes, on which it would wait again */
+    tc_run *run; /* NULL: the thread ends */
     const tc_case *c;
     const tc_options *options;
     tc_verdict *out;

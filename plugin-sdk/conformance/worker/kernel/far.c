@@ -116,7 +116,7 @@ static void stretch_one(const tc_urn *urn, uint32_t a, tc_sink *to) {
     char out_name[TC_OUT_NAME];
     const char *name = a < record->n_args ? record->args[a].name
                                           : tc_record_out(record, a - record->n_args, out_name);
-    const stretches any = {0};
+    stretches any = {0};
     stretches most = any;
     size_t richest = 0, longest = 0;
     for (size_t i = 0; i < urn->n; i++) {

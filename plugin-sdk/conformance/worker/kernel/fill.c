@@ -536,8 +536,8 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
         e->error = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->error);
         e->rounding = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->rounding);
         if (!e->error || !e->rounding ||
-            !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k,
-                               true, &e->tensor))
+            !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k, true,
+                               &e->tensor))
             return false;
     }
     return true;

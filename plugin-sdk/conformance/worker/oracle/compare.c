@@ -156,11 +156,9 @@ static inline void compare_float(tn_dtype dtype, const tc_invocation *call, cons
 }
 
 /* With a dtype that the compiler knows: this runs for each element of each output. */
-static inline __attribute__((always_inline)) comparison compare(tn_dtype dtype,
-                                                                const tc_invocation *call,
-                                                                const tc_expected *e,
-                                                                const unsigned char *image,
-                                                                uint64_t flushes) {
+static inline __attribute__((always_inline)) comparison
+compare(tn_dtype dtype, const tc_invocation *call, const tc_expected *e, const unsigned char *image,
+        uint64_t flushes) {
     const tc_shape *s = &e->tensor.shape;
     comparison c = {.most = -1};
     for (tc_runs r = tc_runs_start(s); r.first < s->numel; tc_runs_on(&r))
