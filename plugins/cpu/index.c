@@ -311,7 +311,7 @@ static void slices_init(slices *s, const tn_tensor_view *own, const tn_tensor_vi
     tnc_plan_add_view(&s->plan, base);
     s->index = tnc_data(index);
     s->n_index = index->numel;
-    s->index_stride = index->rank ? index->strides[0] * 8 : 8;
+    s->index_stride = index->rank ? tnc_step(index, 0) : 0;
     s->own_stride = own->rank ? s->plan.operands[0].strides[dim] : 0;
     s->base_stride = own->rank ? s->plan.operands[1].strides[dim] : 0;
     s->plan.numel /= index->numel;

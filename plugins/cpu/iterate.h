@@ -57,10 +57,15 @@ static inline tnc_operand *tnc_plan_add(tnc_plan *p, void *base, tn_dtype dtype)
     return o;
 }
 
+/* Bytes from one element along `dim` to the next. Of a single one the stride is any number. */
+static inline int64_t tnc_step(const tn_tensor_view *v, int64_t dim) {
+    return v->sizes[dim] == 1 ? 0 : v->strides[dim] * tnc_dtype_bytes(v->dtype);
+}
+
 static inline void tnc_plan_add_view(tnc_plan *p, const tn_tensor_view *v) {
     tnc_operand *o = tnc_plan_add(p, tnc_data(v), v->dtype);
     for (int d = 0; d < p->rank; d++)
-        o->strides[d] = v->sizes[d] == 1 ? 0 : v->strides[d] * o->item; /* else any number */
+        o->strides[d] = tnc_step(v, d);
 }
 
 /* Halves that loops take as they are stored: to the walker they are whole numbers of their size. */

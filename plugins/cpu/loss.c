@@ -13,7 +13,7 @@ typedef struct targets {
 } targets;
 
 static targets targets_of(const tn_tensor_view *v, int64_t n_classes, const tn_cell *ignored) {
-    return (targets){tnc_data(v), v->strides[0] * 8, v->numel, n_classes, ignored->v.i64};
+    return (targets){tnc_data(v), tnc_step(v, 0), v->numel, n_classes, ignored->v.i64};
 }
 
 static int64_t class_at(const targets *t, int64_t i) {
@@ -97,13 +97,12 @@ static void add_parts(void *context, int64_t begin, int64_t end, int slot) {
 
 static tn_status nll_loss(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_nll_loss_self);
-    int64_t item = tnc_dtype_bytes(self->dtype);
     losses l = {.t = targets_of(tnc_view(call, TN_ARG_nll_loss_target), self->sizes[1],
                                 &call->args[TN_ARG_nll_loss_ignore_index]),
                 .self = tnc_data(self),
                 .dtype = self->dtype,
-                .row = self->strides[0] * item,
-                .along = self->strides[1] * item};
+                .row = tnc_step(self, 0),
+                .along = tnc_step(self, 1)};
     PLUGIN_TRY(check(call, "nll_loss", &l.t));
     l.length = tnc_max(PART, tnc_ceil_div(l.t.n, MAX_PARTS));
     int64_t n_parts = tnc_ceil_div(l.t.n, l.length);

@@ -98,11 +98,10 @@ static tn_status run(const tn_call *call) {
     tnc_plan_init(&s.plan, out);
     tnc_plan_add_view(&s.plan, out);
     tnc_plan_add_view(&s.plan, in);
-    int64_t item = tnc_dtype_bytes(in->dtype);
     s.line = call->user;
     s.length = in->rank ? in->sizes[dim] : 1;
-    s.in_stride = in->rank ? in->strides[dim] * item : item;
-    s.out_stride = in->rank ? out->strides[dim] * item : item;
+    s.in_stride = in->rank ? tnc_step(in, dim) : 0;
+    s.out_stride = in->rank ? tnc_step(out, dim) : 0;
     if (in->rank)
         s.plan.sizes[dim] = 1;
     tnc_plan_finish(&s.plan, true);

@@ -108,8 +108,7 @@ static void run_lines(void *context, int64_t begin, int64_t end, int slot) {
 }
 
 static int64_t stride_of(const tn_tensor_view *v, int64_t dim) {
-    int64_t item = tnc_dtype_bytes(v->dtype);
-    return v->rank ? v->strides[dim] * item : item;
+    return v->rank ? tnc_step(v, dim) : 0;
 }
 
 static tn_status run(const tn_call *call) {

@@ -148,12 +148,12 @@ static void sort_lines(void *context, int64_t begin, int64_t end, int slot) {
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_sort_self);
-    int64_t dim = call->args[TN_ARG_sort_dim].v.i64, item = tnc_dtype_bytes(in->dtype);
+    int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
     sorter s = {
         .length = in->rank ? in->sizes[dim] : 1,
-        .values_stride = in->rank ? call->outs[0]->strides[dim] * item : item,
-        .places_stride = in->rank ? call->outs[1]->strides[dim] * 8 : 8,
-        .in_stride = in->rank ? in->strides[dim] * item : item,
+        .values_stride = in->rank ? tnc_step(call->outs[0], dim) : 0,
+        .places_stride = in->rank ? tnc_step(call->outs[1], dim) : 0,
+        .in_stride = in->rank ? tnc_step(in, dim) : 0,
         .descending = call->args[TN_ARG_sort_descending].v.boolean,
         .entries = (entry *)(uintptr_t)(call->workspace + call->workspace_offset),
     };
