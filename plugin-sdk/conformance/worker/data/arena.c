@@ -18,7 +18,7 @@
 #ifdef TNI_HARD
 enum { MOST_KEPT = 0 };
 #else
-enum { MOST_KEPT = 1 << 29 }; /* bytes */
+enum { MOST_KEPT = 1 << 28 }; /* bytes */
 #endif
 enum {
     LEAST_BITS = 12,
