@@ -20,14 +20,9 @@ enum { MOST_KEPT = 0 };
 #else
 enum { MOST_KEPT = 1 << 28 }; /* bytes */
 #endif
-enum {
-    LEAST_BITS = 12,
-    MOST_BITS = 27
-}; /* of the sizes of blocks that are kept: 4 KiB to 128 MiB */
-enum {
-    CLASSES = 4 * (MOST_BITS - LEAST_BITS)
-};                                      /* of sizes: four between a power of two and the next */
-enum { FARTHEST = 8 };                  /* classes above one's own: four times as large */
+/* Sizes of blocks that are kept, 4 KiB to 128 MiB, are of four classes between a power of two and the
+ * next. One that is asked for is taken from its own, or from those up to four times as large. */
+enum { LEAST_BITS = 12, MOST_BITS = 27, CLASSES = 4 * (MOST_BITS - LEAST_BITS), FARTHEST = 8 };
 static const uint64_t MAPPED = 1 << 30; /* bytes, from which on a block is the system's */
 
 struct tc_block {
