@@ -23,7 +23,7 @@
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
-enum { MOST_FINDINGS = 500, MOST_JOBS = 64, MOST_FILTERS = 64, SHRINK_SECONDS = 20 };
+enum { MOST_FINDINGS = 500, MOST_JOBS = 64, SHRINK_SECONDS = 20 };
 
 typedef struct finding {
     char kind[TC_MESSAGE + TC_DRAFT_NAME];
@@ -35,8 +35,7 @@ typedef struct fuzz {
     size_t most_cases; /* 0: no limit */
     int64_t seed;
     const char *corpus; /* a folder, or NULL */
-    tc_pattern *filters[MOST_FILTERS];
-    size_t n_filters;
+    tc_filters filters;
     tc_selection selection;
     const tc_candidate **beginnings; /* of the selection, what random lines are made from */
     size_t n_beginnings;
@@ -63,7 +62,7 @@ static const struct argp_option options[] = {
     {"cases", CASES, "N", 0, "how many, however slow it is; each worker ends the one it is at", 0},
     {"seed", SEED, "N", 0, "the same cases in the same order, for each of as many workers", 0},
     {"filter", FILTER, "PATTERN", 0,
-     "made from the lines it finds in the standard set: '*/conv2d'; repeatable", 0},
+     "made from the lines it finds in the standard set: '*/convolution'; repeatable", 0},
     {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 0},
     {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},
     {0},
@@ -86,9 +85,7 @@ static error_t take(int key, char *value, struct argp_state *state) {
         f->seed = tc_option_whole(state, "--seed", value, 0, 1000000000);
         break;
     case FILTER:
-        if (f->n_filters == MOST_FILTERS)
-            argp_error(state, "too many filters; a regular expression /a|b/ joins some");
-        if (!(f->filters[f->n_filters++] = tc_pattern_create(value, why)))
+        if (!tc_filters_add(&f->filters, value, why))
             argp_error(state, "--filter: %s", why);
         break;
     case CORPUS:
@@ -247,28 +244,28 @@ static bool is_draft(const char *line) {
 /* Which lines random ones are made from; reading all of them as drafts would take seconds, so that
  * one is read for each filter. False where a filter finds none, having said so. */
 static bool choose(fuzz *f) {
-    bool finds_some[MOST_FILTERS] = {false}, good = true;
+    bool finds_some[TC_MOST_FILTERS] = {false}, good = true;
     for (size_t i = 0; i < f->selection.n; i++) {
         const tc_candidate *p = &f->selection.at[i];
         const tc_schedule *schedule = tc_schedule_get(p->schedule);
-        bool found = f->n_filters == 0;
+        bool found = f->filters.n == 0;
         if (schedule->fresh || schedule->program != TC_PROGRAM_PLUGIN || schedule->alone)
             continue;
-        for (size_t k = 0; k < f->n_filters; k++) {
-            bool finds = tc_pattern_finds(f->filters[k], p->line);
+        for (size_t k = 0; k < f->filters.n; k++) {
+            bool finds = tc_pattern_finds(f->filters.at[k], p->line);
             finds_some[k] = finds_some[k] || (finds && is_draft(p->line));
             found |= finds;
         }
         if (found)
             f->beginnings[f->n_beginnings++] = p;
     }
-    for (size_t k = 0; k < f->n_filters; k++)
+    for (size_t k = 0; k < f->filters.n; k++)
         if (!finds_some[k]) {
             fprintf(stderr,
                     "tenon-conform fuzz: --filter '%s' finds no line that can be changed at "
                     "random; lines of kernel/, same/ and refuse/ can be, and `tenon-conform list "
                     "--filter` shows what a filter finds\n",
-                    f->filters[k]->text);
+                    f->filters.at[k]->text);
             good = false;
         }
     return good;
@@ -340,8 +337,7 @@ int tc_command_fuzz(int argc, char **argv) {
     free(searchers);
     free(f.findings);
     free(f.beginnings);
-    while (f.n_filters)
-        tc_pattern_destroy(f.filters[--f.n_filters]);
+    tc_filters_finish(&f.filters);
     tc_selection_finish(&f.selection);
     return result;
 }

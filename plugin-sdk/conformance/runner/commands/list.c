@@ -10,13 +10,12 @@
 #include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
-enum { SET = 256, FILTER, WORKER, CORE_WORKER, MOST = 64 };
+enum { SET = 256, FILTER, WORKER, CORE_WORKER };
 
 typedef struct list_options {
     tc_sets sets; /* 0: none was named */
     const char *worker, *core_worker;
-    tc_pattern *filters[MOST];
-    size_t n_filters;
+    tc_filters filters;
 } list_options;
 
 static const struct argp_option options[] = {
@@ -37,9 +36,7 @@ static error_t take(int key, char *value, struct argp_state *state) {
             argp_error(state, "no set is named %s", value);
         break;
     case FILTER:
-        if (o->n_filters == MOST)
-            argp_error(state, "too many filters; a regular expression /a|b/ joins some");
-        if (!(o->filters[o->n_filters++] = tc_pattern_create(value, why)))
+        if (!tc_filters_add(&o->filters, value, why))
             argp_error(state, "--filter: %s", why);
         break;
     case WORKER:
@@ -55,21 +52,21 @@ static error_t take(int key, char *value, struct argp_state *state) {
 }
 
 static int print_lines(const list_options *o, const tc_selection *selection) {
-    size_t counts[MOST] = {0};
+    size_t counts[TC_MOST_FILTERS] = {0};
     int result = TC_EXIT_GOOD;
     for (size_t i = 0; i < selection->n; i++) {
-        bool found = o->n_filters == 0;
-        for (size_t k = 0; k < o->n_filters; k++) {
-            bool finds = tc_pattern_finds(o->filters[k], selection->at[i].line);
+        bool found = o->filters.n == 0;
+        for (size_t k = 0; k < o->filters.n; k++) {
+            bool finds = tc_pattern_finds(o->filters.at[k], selection->at[i].line);
             counts[k] += finds;
             found |= finds;
         }
         if (found)
             puts(selection->at[i].line);
     }
-    for (size_t k = 0; k < o->n_filters; k++)
+    for (size_t k = 0; k < o->filters.n; k++)
         if (counts[k] == 0) {
-            tc_overview_missing(selection, o->filters[k]->text, stderr);
+            tc_overview_missing(selection, o->filters.at[k]->text, stderr);
             result = TC_EXIT_NOTHING;
         }
     return result;
@@ -99,7 +96,7 @@ int tc_command_list(int argc, char **argv) {
     int result = TC_EXIT_GOOD;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     tc_selection selection = {0};
-    bool named = o.sets || o.n_filters;
+    bool named = o.sets || o.filters.n;
     o.sets = o.sets ? o.sets : TC_SET_BIT(TC_STANDARD);
     if (!tc_selection_add_sets(&selection, o.sets, o.worker, o.core_worker, why)) {
         fprintf(stderr, "tenon-conform list: %s\n", why);
@@ -118,7 +115,6 @@ int tc_command_list(int argc, char **argv) {
         }
     }
     tc_selection_finish(&selection);
-    while (o.n_filters)
-        tc_pattern_destroy(o.filters[--o.n_filters]);
+    tc_filters_finish(&o.filters);
     return result;
 }

@@ -154,3 +154,17 @@ bool tc_pattern_finds(const tc_pattern *p, const char *line) {
         found = has_param(line, p->params[i]);
     return found;
 }
+
+bool tc_filters_add(tc_filters *filters, const char *text, char why[TC_MESSAGE]) {
+    if (filters->n == TC_MOST_FILTERS)
+        return tc_why(why, TC_MESSAGE, "too many; a regular expression /a|b/ joins some");
+    tc_pattern *pattern = tc_pattern_create(text, why);
+    if (pattern)
+        filters->at[filters->n++] = pattern;
+    return pattern != NULL;
+}
+
+void tc_filters_finish(tc_filters *filters) {
+    while (filters->n)
+        tc_pattern_destroy(filters->at[--filters->n]);
+}

@@ -34,4 +34,15 @@ void tc_pattern_destroy(tc_pattern *p);
 /* `line` is canonical. */
 bool tc_pattern_finds(const tc_pattern *p, const char *line);
 
+/* What stands behind --filter, each time it is given. */
+enum { TC_MOST_FILTERS = 64 };
+typedef struct tc_filters {
+    tc_pattern *at[TC_MOST_FILTERS];
+    size_t n;
+} tc_filters;
+
+/* False with `why`: the text is no pattern, or one too many. */
+bool tc_filters_add(tc_filters *filters, const char *text, char why[TC_MESSAGE]);
+void tc_filters_finish(tc_filters *filters);
+
 #endif
