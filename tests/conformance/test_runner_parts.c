@@ -6,6 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "plugin-sdk/conformance/runner/run/progress.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
 
 static bool finds(const char *pattern, const char *line) {
@@ -291,6 +293,28 @@ static void built_in_levels_are_read(void **state) {
     finish(&w);
 }
 
+static void time_left_knows_that_few_slow_cases_come_first(void **state) {
+    static const char *const lines[] = {"process/load", "process/life", "kernel/add", "kernel/mul"};
+    tc_item items[4];
+    for (int i = 0; i < 4; i++)
+        items[i] = (tc_item){lines[i], tc_schedule_of(lines[i])};
+    double process = tc_schedule_get(items[0].schedule)->cost,
+           kernel = tc_schedule_get(items[2].schedule)->cost;
+    tc_progress p;
+    assert_true(process > 10 * kernel);
+    tc_progress_init(&p, items, 4, true);
+    assert_true(tc_progress_left(&p, p.start + 1) < 0);
+    tc_progress_done(&p, &items[0]);
+    assert_float_equal(tc_progress_left(&p, p.start + 3), 3 * (process + 2 * kernel) / process,
+                       1e-9);
+    tc_progress_drop(&p, items + 2, 1);
+    assert_int_equal(p.n, 3);
+    assert_float_equal(tc_progress_left(&p, p.start + 3), 3 * (process + kernel) / process, 1e-9);
+    tc_progress_done(&p, &items[1]);
+    tc_progress_done(&p, &items[3]);
+    assert_true(tc_progress_left(&p, p.start + 5) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_find_what_they_say),
@@ -307,6 +331,7 @@ int main(void) {
         cmocka_unit_test(perf_takes_a_set_of_its_own),
         cmocka_unit_test(wrong_levels_are_refused),
         cmocka_unit_test(built_in_levels_are_read),
+        cmocka_unit_test(time_left_knows_that_few_slow_cases_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

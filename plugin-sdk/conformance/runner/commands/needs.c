@@ -125,7 +125,7 @@ static bool select_cases(needs *n) {
 
 static bool done(void *context, size_t item, unsigned device, const tc_verdict *v) {
     needs *n = context;
-    n->progress.done++;
+    tc_progress_done(&n->progress, &n->items[item]);
     return tc_log_add(&n->log, n->items[item].line, v, v->status, NULL) || say("no memory");
 }
 
@@ -136,9 +136,10 @@ static bool note(void *context, const char *text) {
 }
 
 static bool given_up(void *context, size_t first, size_t count, const char *why) {
-    tc_progress_clear(&((needs *)context)->progress);
-    fprintf(stderr, "%zu cases from `%s` on do not run: %s\n", count,
-            ((needs *)context)->items[first].line, why);
+    needs *n = context;
+    tc_progress_clear(&n->progress);
+    tc_progress_drop(&n->progress, n->items + first, count);
+    fprintf(stderr, "%zu cases from `%s` on do not run: %s\n", count, n->items[first].line, why);
     return true;
 }
 
@@ -160,7 +161,7 @@ static bool run_cases(needs *n, bool *out_interrupted) {
     if (n->pool.signals < 0)
         return say(strerror(errno));
     tc_worker_pool_events events = {n, done, given_up, note, tick};
-    tc_progress_init(&n->progress, n->n_items, false);
+    tc_progress_init(&n->progress, n->items, n->n_items, false);
     tc_worker_pool_end end = tc_worker_pool_run(n->items, n->n_items, &n->pool, &events);
     tc_progress_clear(&n->progress);
     close(n->pool.signals);

@@ -319,7 +319,7 @@ static bool given_up(void *context, size_t first, size_t n, const char *why) {
     const char *class = tc_schedule_get(r->items[first].schedule)->class;
     tc_progress_clear(&r->progress);
     fprintf(stderr, "%s/ is given up, %zu cases will not run: %s\n", class, n, why);
-    r->progress.n -= n;
+    tc_progress_drop(&r->progress, r->items + first, n);
     return tc_log_add_given_up(&r->log, class, n, why) || stop(r, "no memory");
 }
 
@@ -349,7 +349,7 @@ static bool done(void *context, size_t item, unsigned device, const tc_verdict *
     if (!tc_log_put_result(&r->file, result, why))
         return stop(r, why);
     p->ran = true;
-    r->progress.done++;
+    tc_progress_done(&r->progress, &r->items[item]);
     if (tc_status_is_bad(v.status)) {
         r->progress.bad = ++r->n_bad;
         if (!show(r, result))
@@ -486,7 +486,7 @@ int tc_command_run(int argc, char **argv) {
     int result = TC_EXIT_USAGE;
     if (tc_find_workers(&r.options.pool, "run") && prepare(&r, argc, argv)) {
         tc_worker_pool_events events = {&r, done, given_up, note, tick};
-        tc_progress_init(&r.progress, r.n_items, r.options.quiet);
+        tc_progress_init(&r.progress, r.items, r.n_items, r.options.quiet);
         double start = tc_now();
         tc_worker_pool_end end = tc_worker_pool_run(r.items, r.n_items, &r.options.pool, &events);
         tc_progress_clear(&r.progress);

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/runner/run/progress.h"
 
 #include "plugin-sdk/conformance/clock.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,34 @@
 
 enum { BAR = 24 };
 
-void tc_progress_init(tc_progress *p, size_t n, bool quiet) {
+static double cost_of(const tc_item *items, size_t n) {
+    double cost = 0;
+    for (size_t i = 0; i < n; i++)
+        cost += tc_schedule_get(items[i].schedule)->cost;
+    return cost;
+}
+
+void tc_progress_init(tc_progress *p, const tc_item *items, size_t n, bool quiet) {
     const char *term = getenv("TERM");
-    *p = (tc_progress){.n = n, .start = tc_now(), .quiet = quiet};
+    *p = (tc_progress){.n = n, .work = cost_of(items, n), .start = tc_now(), .quiet = quiet};
     p->shown = p->start;
     p->terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+void tc_progress_done(tc_progress *p, const tc_item *item) {
+    p->done++;
+    p->worked += cost_of(item, 1);
+}
+
+void tc_progress_drop(tc_progress *p, const tc_item *items, size_t n) {
+    p->n -= n;
+    p->work -= cost_of(items, n);
+}
+
+double tc_progress_left(const tc_progress *p, double now) {
+    if (p->done == 0)
+        return -1;
+    return p->done == p->n ? 0 : (now - p->start) * (p->work - p->worked) / p->worked;
 }
 
 static char *duration(double seconds, char out[32]) {
@@ -35,10 +59,10 @@ void tc_progress_tick(tc_progress *p) {
     if (p->quiet || now - p->shown < every)
         return;
     p->shown = now;
-    double rate = (double)p->done / (now - p->start);
+    double rate = (double)p->done / (now - p->start), seconds = tc_progress_left(p, now);
     char left[32] = "?", bad[48] = "";
-    if (p->done > 0)
-        duration((double)(p->n - p->done) / rate, left);
+    if (seconds >= 0)
+        duration(seconds, left);
     if (p->bad)
         snprintf(bad, sizeof bad, ", %zu bad", p->bad);
     if (!p->terminal) {

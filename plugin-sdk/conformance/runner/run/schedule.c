@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-static const tc_schedule schedules[] = {{"", TC_PROGRAM_PLUGIN, false, false, false, 1},
-#define SCHEDULE(class, program, fresh, alone, heap, patience) \
-    {class, TC_PROGRAM_##program, fresh, alone, heap, patience},
+static const tc_schedule schedules[] = {{"", TC_PROGRAM_PLUGIN, false, false, false, 1, 1},
+#define SCHEDULE(class, program, fresh, alone, heap, patience, cost) \
+    {class, TC_PROGRAM_##program, fresh, alone, heap, patience, cost},
                                         TC_SCHEDULES(SCHEDULE)
 #undef SCHEDULE
 };
