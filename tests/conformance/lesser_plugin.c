@@ -1,10 +1,11 @@
-/* A device with fewer kernels than the one it is made of, for the tests of what a level asks: it
- * opens the plugin that LESSER_OF names and leaves records out. LESSER says which stay:
+/* A device that offers less than the one it is made of, for the tests of what a level asks: it
+ * opens the plugin that LESSER_OF names and leaves records out, or a promise. LESSER says which stay:
  *
  *     native  what a chip of f32, bf16 and i32 has: kernels in these; `copy` between these, and
  *             i64 and bool, in which indices and conditions lie; nothing is stored in another dtype
  *     f32     kernels in f32, and `copy` from f32 to f32
  *     none    no kernel at all
+ *     loose   all kernels, of which none promises the same bits twice (TN_KERNEL_DETERMINISTIC)
  *
  * LESSER_ALSO adds to that, as `tenon-conform needs` prints it, an item a line: "amax bool",
  * "copy f32 -> i64", "tensors of f64".
@@ -67,6 +68,14 @@ static void keep(const tn_kernel *record, uint64_t from, uint64_t to) {
     list[lesser.n_kernels++] = kernel;
 }
 
+static void keep_all_but_a_promise(void) {
+    stored = TN_DTYPES_ALL;
+    for (uint64_t i = 0; i < whole->n_kernels; i++)
+        keep(whole->kernels[i], UINT64_MAX, UINT64_MAX);
+    for (uint64_t i = 0; i < lesser.n_kernels; i++)
+        kernels[i].flags &= ~TN_KERNEL_DETERMINISTIC;
+}
+
 static void leave_out(const char *variant) {
     bool native = strcmp(variant, "native") == 0, none = strcmp(variant, "none") == 0;
     uint64_t computed = none ? 0 : native ? NATIVE : TN_DTYPE_BIT(TN_F32);
@@ -106,7 +115,10 @@ static void make(void) {
     devices = *whole->devices;
     devices.property = property;
     lesser.n_kernels = 0;
-    leave_out(variant ? variant : "none");
+    if (variant && strcmp(variant, "loose") == 0)
+        keep_all_but_a_promise();
+    else
+        leave_out(variant ? variant : "none");
     lesser.devices = &devices;
     lesser.kernels = list;
 }

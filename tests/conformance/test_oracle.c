@@ -9,6 +9,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -296,6 +299,63 @@ static void the_same_line_is_the_same_case(void **state) {
     tc_arena_finish(&b.arena);
 }
 
+/* Also where blocks come back that other cases have written to. */
+static void what_lies_within_another_follows_from_the_line(void **state) {
+    enum { MOST = 20, BYTES = 331 * sizeof(tc_number) };
+    fixture a[2];
+    for (int i = 0; i < 2; i++) {
+        tc_arena dirty = {NULL};
+        for (int k = 0; k < MOST; k++)
+            memset(tc_arena_bytes(&dirty, BYTES), 0x3f + i, BYTES);
+        tc_arena_finish(&dirty);
+        assert_true(prepare(&a[i], "kernel/eq T=f32 self=[331]/[1]+7 other=[331] within=other"));
+    }
+    assert_memory_equal(a[0].call.args[0].tensor.image, a[1].call.args[0].tensor.image, 331 * 4);
+    for (int i = 0; i < 2; i++)
+        tc_arena_finish(&a[i].arena);
+}
+
+/* Of ones each addition that is lost is seen; of what is rounded on the way none has to be. */
+static void additions_of_ones_are_exact(void **state) {
+    static const struct {
+        const char *line;
+        bool exact;
+    } lines[] = {
+        {"kernel/scatter_add T=f32 data=ones dim=0 index=[100003] self=[4] src=[100003]", true},
+        {"kernel/index_add T=f32 alpha=3 data=ones dim=0 index=[9003] self=[4] source=[9003]",
+         true},
+        {"kernel/index_add T=f32 alpha=0.3 data=ones dim=0 index=[9003] self=[4] source=[9003]",
+         false},
+        {"kernel/scatter_add T=f32 dim=0 index=[9003] self=[4] src=[9003]", false},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        fixture f;
+        assert_true(prepare(&f, lines[i].line));
+        for (int k = 0; k < 4; k++)
+            assert_true((f.call.outs[0].rounding[k] == 0) == lines[i].exact);
+        tc_arena_finish(&f.arena);
+    }
+}
+
+/* A device that writes more than it was asked for is found out; in the hard build by AddressSanitizer. */
+static void what_is_written_behind_an_array_ends_the_process(void **state) {
+    enum { BYTES = 5200 };
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        tc_arena arena = {NULL};
+        prctl(PR_SET_DUMPABLE, 0);
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(0);
+        volatile char *p = tc_arena_bytes(&arena, BYTES);
+        p[BYTES] = 0;
+        tc_arena_finish(&arena);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_not_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_of_16_bits_survive_a_round_trip),
@@ -311,6 +371,9 @@ int main(void) {
         cmocka_unit_test(cases_that_cannot_fail_are_inconclusive),
         cmocka_unit_test(lines_that_are_no_calls_are_refused_with_a_reason),
         cmocka_unit_test(the_same_line_is_the_same_case),
+        cmocka_unit_test(what_lies_within_another_follows_from_the_line),
+        cmocka_unit_test(additions_of_ones_are_exact),
+        cmocka_unit_test(what_is_written_behind_an_array_ends_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

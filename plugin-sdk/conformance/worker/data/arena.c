@@ -9,8 +9,10 @@
  * would write to all of them. */
 #include "plugin-sdk/conformance/worker/data/arena.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,9 +27,13 @@ enum { MOST_KEPT = 1 << 28 }; /* bytes */
 enum { LEAST_BITS = 12, MOST_BITS = 27, CLASSES = 4 * (MOST_BITS - LEAST_BITS), FARTHEST = 8 };
 static const uint64_t MAPPED = 1 << 30; /* bytes, from which on a block is the system's */
 
+/* Behind an array lie bytes of a pattern, as far as its block goes on: a device that wrote there was told to
+ * write less. */
+enum { BEHIND = 256, PATTERN = 0xa9 };
+
 struct tc_block {
     struct tc_block *next;
-    uint64_t room;
+    uint64_t room, bytes; /* the array's */
     max_align_t data[];
 };
 
@@ -75,8 +81,27 @@ static void make_room(uint64_t bytes) {
     }
 }
 
+static uint64_t behind(const struct tc_block *block) {
+    uint64_t rest = block->room - block->bytes;
+    return rest < BEHIND ? rest : BEHIND;
+}
+
+/* As malloc does where its own are written over: this process knows nothing for sure any more. */
+static void check_behind(const struct tc_block *block) {
+    const unsigned char *end = (const unsigned char *)block->data + block->bytes;
+    for (uint64_t i = 0; i < behind(block); i++)
+        if (end[i] != PATTERN) {
+            fprintf(stderr,
+                    "memory of the host was written to, %" PRIu64
+                    " bytes behind the end of %" PRIu64 " bytes\n",
+                    i, block->bytes);
+            abort();
+        }
+}
+
 static void give_back(struct tc_block *block) {
     uint64_t room;
+    check_behind(block);
     int class = class_of(block->room, &room);
     if (class >= 0) {
         pthread_mutex_lock(&kept.lock);
@@ -112,6 +137,8 @@ static void *new_block(tc_arena *arena, uint64_t bytes, bool zero) {
             return NULL;
         block->room = room;
     }
+    block->bytes = bytes;
+    memset((char *)block->data + bytes, PATTERN, behind(block));
     block->next = arena->blocks;
     arena->blocks = block;
     return block->data;

@@ -526,8 +526,8 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
         tc_shape shape = o->shape;
         if (record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
             !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a,
-                               record->family->fill, o))
-            return false;
+                               record->family->fill || call->inner, o))
+            return false; /* others lie there before it is filled, or the family looks at it */
     }
     share_operands(call);
     for (uint32_t k = 0; k < record->n_outs; k++) {

@@ -13,6 +13,7 @@ typedef struct tc_comparison {
     tc_verdict *out;
     tc_invocation filled; /* the first that was filled, of which later ones have the numbers */
     bool is_filled;
+    bool judged; /* by what is right, which is computed; else by one another alone */
 } tc_comparison;
 
 /* Makes the line's call once more, with other bytes round the tensors; it must succeed. */

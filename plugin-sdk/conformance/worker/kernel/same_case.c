@@ -82,6 +82,13 @@ static bool fill(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
     return TC_CASE_ERROR(m->out, "%s", why);
 }
 
+static bool fill_and_compute(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
+    char why[TC_MESSAGE];
+    if (tc_invocation_fill(call, surroundings, why))
+        return true;
+    return TC_CASE_ERROR(m->out, "%s", why);
+}
+
 static bool fill_like(tc_comparison *m, const tc_invocation *like, tc_invocation *call,
                       uint64_t surroundings) {
     char why[TC_MESSAGE];
@@ -100,6 +107,7 @@ static bool parse(tc_comparison *m, tc_invocation *call) {
 
 bool tc_same_call(tc_comparison *m, tc_invocation *call, tc_result *result, uint64_t surroundings) {
     if (!parse(m, call) || !(m->is_filled ? fill_like(m, &m->filled, call, surroundings)
+                             : m->judged  ? fill_and_compute(m, call, surroundings)
                                           : fill(m, call, surroundings)))
         return false;
     if (!m->is_filled)
