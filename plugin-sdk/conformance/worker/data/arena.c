@@ -92,8 +92,9 @@ static void check_behind(const struct tc_block *block) {
     for (uint64_t i = 0; i < behind(block); i++)
         if (end[i] != PATTERN) {
             fprintf(stderr,
-                    "memory of the host was written to, %" PRIu64
-                    " bytes behind the end of %" PRIu64 " bytes\n",
+                    "memory was touched %" PRIu64
+                    " bytes behind the end of an array of the host's, of %" PRIu64
+                    " bytes: a device writes no more than it is asked for\n",
                     i, block->bytes);
             abort();
         }
