@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=$1
-commands=$build/lint # a compile_commands.json for the analyzers
+commands=$build/lint # what the analyzers are to follow
 failed=0
 
 suites=(--suite lint)
@@ -20,7 +20,7 @@ printf '%s\n' "${sources[@]}" |
         2> >(grep -vE 'warnings? (generated|treated as errors?)' >&2) || failed=1
 
 printf '\n== cppcheck\n'
-cppcheck --project="$commands/compile_commands.json" --std=c11 --library=posix,gnu \
+cppcheck --project="$commands/cppcheck.json" --std=c11 --library=posix,gnu \
     --enable=warning,performance,portability --inline-suppr --quiet -j "$(nproc)" \
     -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 -DUCHAR_MAX=255 \
     --suppressions-list=tools/cppcheck-suppressions.txt --error-exitcode=1 || failed=1
