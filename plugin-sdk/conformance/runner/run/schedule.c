@@ -38,6 +38,7 @@ static const struct {
     {"contract/kernel-large", false, 4},
     {"contract/kernel-prepare", false, 4},
     {"contract/capture-kernels", false, 4},
+    {"contract/record-", false, 4},
 };
 
 enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions };

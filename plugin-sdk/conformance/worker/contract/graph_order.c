@@ -99,8 +99,9 @@ static bool ask_others(tc_contract *k, tc_scene *n, tn_event_impl *const events[
                  "synchronize of a stream while another captures") &&
          tc_must(k, TNP_CAPTURE_OTHERS, ops->streams->query(n->other),
                  "query of a stream while another captures") &&
-         tc_must(k, TNP_CAPTURE_OTHERS, n->s->memory->info(n->s->device, TN_SPACE_DEVICE, &info),
-                 "info of memory while a stream captures") &&
+         (!tc_has_info(n->s) ||
+          tc_must(k, TNP_CAPTURE_OTHERS, n->s->memory->info(n->s->device, TN_SPACE_DEVICE, &info),
+                  "info of memory while a stream captures")) &&
          tc_must(k, TNP_CAPTURE_OTHERS, ops->events->create(n->s->device, 0, &more),
                  "create of an event while a stream captures");
     if (ok)

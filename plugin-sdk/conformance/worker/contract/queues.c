@@ -76,7 +76,7 @@ static tn_status queue_one(scene *n, int i) {
         return tc_call_placed(&n->placed);
     if (strcmp(n->what, "launch") == 0)
         return n->ext->launch(n->graph, n->queue);
-    if (strcmp(n->what, "marks") == 0) { /* beside each command a record or a wait */
+    if (strcmp(n->what, "marks") == 0 && i > 0) { /* beside each command a record or a wait */
         const tn_event_ops *events = n->s->ops->events;
         tn_status status =
             i % 2 ? events->record(n->beside, n->queue) : events->wait(n->queue, n->beside);

@@ -32,7 +32,7 @@ static void refuse_alloc(tc_contract *k, tn_allocation asked, tn_requirement req
         tc_must_fail(k, requirement, status, TN_ERR_UNSUPPORTED, what);
         if (status == TN_OK)
             s->memory->dealloc(s->device, asked.space, a.memory);
-        else if (memcmp(&a, &asked, sizeof a) != 0)
+        else if (!tc_is_as_asked(a, &asked))
             TC_BROKEN(k, requirement, "%s: refused, and the tn_allocation was written to", what);
         if (i == 1 && tc_host_blocks() > blocks)
             TC_BROKEN(k, requirement, "%s: refused, and %lld host blocks more are out", what,
@@ -41,20 +41,17 @@ static void refuse_alloc(tc_contract *k, tn_allocation asked, tn_requirement req
     }
 }
 
-static bool has_info(const tc_subject *s) {
-    return TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info;
-}
-
 static void refuse_info(tc_contract *k, int32_t space, tn_requirement requirement,
                         const char *what) {
     const tc_subject *s = k->subject;
     tn_memory_info info = {sizeof info, POISON, POISON};
-    if (!has_info(s))
+    if (!tc_has_info(s))
         return;
     tc_host_forget();
     tc_must_fail(k, requirement, s->memory->info(s->device, space, &info), TN_ERR_UNSUPPORTED,
                  what);
-    if (info.total_bytes != POISON || info.free_bytes != POISON)
+    if ((info.total_bytes != POISON && info.total_bytes) ||
+        (info.free_bytes != POISON && info.free_bytes)) /* cleared they may be */
         TC_BROKEN(k, requirement, "%s: refused, and the tn_memory_info was written to", what);
 }
 
@@ -78,7 +75,7 @@ static void offered(tc_contract *k) {
                  serves ? "names" : "does not name");
         if (!serves)
             refuse_info(k, space, TNP_MEMORY_SPACES, what);
-        else if (has_info(s))
+        else if (tc_has_info(s))
             tc_must(k, TNP_MEMORY_SPACES, s->memory->info(s->device, space, &info), what);
     }
 }
@@ -164,7 +161,8 @@ static void ask_sizes(tc_contract *k, int32_t space, uint64_t alignment) {
 
 static void alloc_alignment(tc_contract *k) {
     for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++)
-        for (uint64_t alignment = 1; alignment <= 1 << 21 && !tc_failed(k); alignment *= 2)
+        for (uint64_t alignment = k->subject->alignment; alignment <= 1 << 21 && !tc_failed(k);
+             alignment *= 2)
             if (k->subject->spaces >> space & 1)
                 ask_sizes(k, space, alignment);
 }

@@ -51,7 +51,8 @@ static uint64_t total_bytes(tc_subject *s, uint32_t index) {
     tn_device_impl *device = NULL;
     if (s->ops->open(s->self, index, &device) != TN_OK)
         return 0;
-    if (s->ops->memory->info(device, TN_SPACE_DEVICE, &info) != TN_OK)
+    s->memory = s->ops->memory;
+    if (!tc_has_info(s) || s->memory->info(device, TN_SPACE_DEVICE, &info) != TN_OK)
         info.total_bytes = 0;
     s->ops->close(device);
     return info.total_bytes;

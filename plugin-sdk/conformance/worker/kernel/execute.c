@@ -555,7 +555,7 @@ bool tc_execute_on(tc_shelf *shelf, tc_subject *s, tc_invocation *call, tc_resul
     do
         ok = ok && try_record(&p, out, &declined, verdict);
     while (ok && declined && tc_next_record(&p));
-    if (!ok)
+    if (!ok || declined) /* what brought the tensors there may still be queued */
         tc_subject_sync(s);
     tc_unplace(&p);
     tc_fence_set(TC_FENCE_NONE);

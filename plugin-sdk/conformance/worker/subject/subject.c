@@ -129,12 +129,20 @@ void tc_subject_close(tc_subject *s) {
 }
 
 /* What alloc gives is as it was, or cleared, where it fails; what was asked of it is as it was. */
-static void check_refused(const tn_allocation *asked, tn_allocation *now) {
-    if (now->memory == 0)
-        now->memory = asked->memory;
-    if (!now->host)
-        now->host = asked->host;
-    if (memcmp(now, asked, sizeof *now) != 0)
+bool tc_has_info(const tc_subject *s) {
+    return TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info;
+}
+
+bool tc_is_as_asked(tn_allocation now, const tn_allocation *asked) {
+    if (now.memory == 0)
+        now.memory = asked->memory;
+    if (!now.host)
+        now.host = asked->host;
+    return memcmp(&now, asked, sizeof now) == 0;
+}
+
+static void check_refused(const tn_allocation *asked, const tn_allocation *now) {
+    if (!tc_is_as_asked(*now, asked))
         tc_host_blame(TNP_ALLOC_OUT_OF_MEMORY,
                       "alloc of %llu bytes failed, and changed the tn_allocation",
                       (unsigned long long)asked->bytes);
@@ -163,7 +171,7 @@ tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory
 
 uint64_t tc_free_bytes(const tc_subject *s) {
     tn_memory_info info = {.struct_size = sizeof info};
-    bool known = !s->host_memory && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
+    bool known = !s->host_memory && tc_has_info(s) &&
                  s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK;
     return known && info.free_bytes ? info.free_bytes : UINT64_MAX;
 }

@@ -49,6 +49,12 @@ void tc_subject_close(tc_subject *s);
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
 void tc_subject_shared_close(void);
 
+/* Does the device say how much memory there is? */
+bool tc_has_info(const tc_subject *s);
+
+/* What a refused alloc may leave behind: what was asked for, and what it gives out as it was or cleared. */
+bool tc_is_as_asked(tn_allocation now, const tn_allocation *asked);
+
 /* Memory of the device's own alignment, without flags; where there is none both outputs are cleared. */
 tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
                    void **out_host);
