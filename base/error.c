@@ -46,11 +46,15 @@ static void free_thread_state(void) {
     exit_registered = false;
 }
 
+bool tni_error_stands(void) {
+    return standing.status != TN_OK && !standing.read;
+}
+
 /* Keeps `message` (owned; NULL when there was no memory for it) as the standing error. */
 static tn_status stand(tn_status status, char *message) {
     if (!exit_registered)
         exit_registered = tni_thread_at_exit(free_thread_state);
-    if (standing.status != TN_OK && !standing.read) {
+    if (tni_error_stands()) {
         standing.suppressed++;
         tni_free(message);
         return status;

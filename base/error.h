@@ -26,6 +26,9 @@ tn_status tni_failed(void);
             return status_; \
     } while (0)
 
+/* Is there a standing error that nobody has read, behind which others are only counted? */
+bool tni_error_stands(void);
+
 /* Names the operator of the standing error, unless it has one or was read already. */
 void tni_error_operator(const char *operator_name);
 

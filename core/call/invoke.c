@@ -111,19 +111,20 @@ static tn_call make_call(tni_device *device, tn_stream *stream, const tni_kernel
 }
 
 /* A record that is passed over has given a reason, which is no error of this call; a program's own
- * kernel gives it by tn_fail. */
-static tn_status declined(void) {
+ * kernel gives it by tn_fail. An error that stood before is another call's, and goes on standing. */
+static tn_status declined(const tni_kernel *kernel, bool stood) {
     tni_error_plugin(TN_OK, NULL);
-    if (tn_error_status() == TN_ERR_UNSUPPORTED)
+    if (kernel->is_own && !stood && tn_error_status() == TN_ERR_UNSUPPORTED)
         tn_error_clear();
     return TNI_NOT_SUPPORTED;
 }
 
 static tn_status ask(tni_device *device, const tni_kernel *kernel, const char *call_name,
                      const tn_call *call) {
+    bool stood = tni_error_stands();
     tn_status status = kernel->supports ? kernel->supports(call) : TN_OK;
     return status == TN_OK                ? TN_OK
-           : status == TN_ERR_UNSUPPORTED ? declined()
+           : status == TN_ERR_UNSUPPORTED ? declined(kernel, stood)
                                           : kernel_failed(device, kernel, status, call_name);
 }
 
@@ -138,15 +139,16 @@ bool tni_kernel_supports(tni_device *device, const tni_kernel *kernel, const cha
 }
 
 static tn_status ran(tni_device *device, const tni_kernel *kernel, const char *call_name,
-                     tn_status status) {
-    return status == TN_ERR_UNSUPPORTED ? declined()
+                     bool stood, tn_status status) {
+    return status == TN_ERR_UNSUPPORTED ? declined(kernel, stood)
                                         : kernel_failed(device, kernel, status, call_name);
 }
 
-/* Of a kernel that must be asked about the call first. */
+/* Of a kernel that must be asked about the call first, and of a program's own. */
 static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_stream *stream,
                                                        const tni_kernel *kernel,
                                                        const char *call_name, tn_call *call) {
+    bool stood = tni_error_stands();
     tn_status status = ask(device, kernel, call_name, call);
     if (status != TN_OK)
         return status;
@@ -155,7 +157,7 @@ static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_st
         tn_plan plan = {.struct_size = sizeof plan};
         status = kernel->prepare(call, &plan);
         if (status != TN_OK)
-            return ran(device, kernel, call_name, status);
+            return ran(device, kernel, call_name, stood, status);
         call->cookie = plan.cookie;
         if (plan.workspace_bytes > 0) {
             workspace = tni_block_alloc(device, stream, plan.workspace_bytes);
@@ -173,7 +175,7 @@ static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_st
     status = kernel->run(call);
     if (workspace)
         tni_block_free(workspace); /* in stream order: reused only after this kernel */
-    return TNI_LIKELY(status == TN_OK) ? TN_OK : ran(device, kernel, call_name, status);
+    return TNI_LIKELY(status == TN_OK) ? TN_OK : ran(device, kernel, call_name, stood, status);
 }
 
 tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *call_name,
@@ -184,9 +186,9 @@ tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *c
         return status;
     tn_stream *stream = tni_stream_current(device);
     tn_call call = make_call(device, stream, kernel, cells, n_cells, outs, n_outs);
-    if (TNI_UNLIKELY(kernel->supports || kernel->prepare))
+    if (TNI_UNLIKELY(!kernel->is_plain))
         return ask_and_run(device, stream, kernel, call_name, &call);
     tni_stream_note(stream, call_name);
     status = kernel->run(&call);
-    return TNI_LIKELY(status == TN_OK) ? TN_OK : ran(device, kernel, call_name, status);
+    return TNI_LIKELY(status == TN_OK) ? TN_OK : ran(device, kernel, call_name, false, status);
 }

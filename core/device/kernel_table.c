@@ -245,6 +245,7 @@ static tni_kernel read_record(const tn_kernel *r, const char *origin_text) {
         .abandon = TNI_SLOT(r, tn_kernel, abandon),
         .origin = origin_text,
     };
+    k.is_plain = !k.supports && !k.prepare;
     if (TN_HAS(r, tn_kernel, dtypes)) {
         for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
             k.dtypes[i] = r->dtypes[i] & TNI_DTYPES_KNOWN;
@@ -356,6 +357,8 @@ tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const
     if (kept) {
         *made = (record){.op = op->index, .kernel = read_record(r, kept)};
         made->kernel.outputs = outputs;
+        made->kernel.is_own = true;
+        made->kernel.is_plain = false;
         size_t n_nodes, n_tables;
         count_removals(s, made, &n_nodes, &n_tables);
         n_nodes += n_dtypes(made->kernel.dtypes[0]);

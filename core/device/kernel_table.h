@@ -26,6 +26,8 @@ typedef struct tni_kernel {
     tni_outputs_fn outputs; /* of a custom operator's kernel; NULL: pointwise */
     uint64_t dtypes[TN_KERNEL_MAX_TYPES];
     const char *origin;            /* the plugin's id, or what the program said */
+    bool is_own;                   /* the program's: its reasons come by tn_fail */
+    bool is_plain;                 /* nothing has to be done round `run` */
     const struct tni_kernel *next; /* another record with the same first dtype */
 } tni_kernel;
 

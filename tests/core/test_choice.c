@@ -261,6 +261,17 @@ static void run_may_decline(void **state) {
     assert_negated(self);
 }
 
+/* As in an operator made of others, the first of which has failed. */
+static void what_declines_leaves_an_earlier_error_standing(void **state) {
+    records[0].run_declines = true;
+    offer_neg(1);
+    tn_fail(TN_ERR_UNSUPPORTED, "the one before has failed");
+    assert_negated(tn_neg(matrix(false)));
+    assert_int_equal(tn_error_status(), TN_ERR_UNSUPPORTED);
+    assert_string_equal(tn_error_message(), "the one before has failed");
+    tn_error_clear();
+}
+
 static void a_failure_is_no_declining(void **state) {
     records[0].run_fails = true;
     offer_neg(2);
@@ -342,6 +353,7 @@ int main(void) {
         CHOICE(the_cookie_reaches_run),
         CHOICE(without_memory_for_the_workspace_the_plan_is_abandoned),
         CHOICE(run_may_decline),
+        CHOICE(what_declines_leaves_an_earlier_error_standing),
         CHOICE(a_failure_is_no_declining),
         CHOICE(in_place_goes_to_the_record_that_takes_it),
         CHOICE(a_broadcast_copy_goes_to_the_record_that_takes_it),
