@@ -144,7 +144,7 @@ static void ask_alignment(tc_contract *k, int32_t space, uint64_t bytes, uint64_
     }
     if (!tc_must(k, TNP_ALLOC_ALIGNMENT, status, what))
         return;
-    if (a.host && (uint64_t)a.host % alignment)
+    if (a.host && ((uint64_t)a.host & (alignment - 1)))
         TC_BROKEN(k, TNP_ALLOC_ALIGNMENT, "%s gave %p; refuse what cannot be served", what, a.host);
     s->memory->dealloc(s->device, space, a.memory);
 }
