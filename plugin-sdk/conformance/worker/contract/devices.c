@@ -16,15 +16,16 @@ typedef struct pair {
     tc_buffer on_a, on_b;
 } pair;
 
-/* From each to each. */
-static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
+/* From each that has memory of `space` to each. */
+static void each_pair_of(tc_contract *k, int32_t space, void (*run)(tc_contract *k, pair *p)) {
     tc_devices all;
-    bool ok = tc_devices_open(k, &all);
+    bool ok = tc_devices_open(k, &all), any = false;
     for (uint32_t i = 0; ok && i < all.n; i++)
         for (uint32_t j = 0; ok && j < all.n; j++) {
             pair p = {.k = k, .a = &all.at[i], .b = &all.at[j]};
-            if (i == j)
+            if (i == j || !(p.a->spaces >> space & 1))
                 continue;
+            any = true;
             if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, BYTES, &p.on_a) &&
                 tc_buffer_create(k, p.b, TN_SPACE_DEVICE, BYTES, &p.on_b))
                 run(k, &p);
@@ -32,7 +33,13 @@ static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
             tc_subject_sync(p.b);
             ok = !tc_failed(k);
         }
+    if (ok && !any)
+        TC_NOT_OFFERED(k, "no device has memory of space %d", (int)space);
     tc_devices_close(&all);
+}
+
+static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
+    each_pair_of(k, TN_SPACE_DEVICE, run);
 }
 
 /* Indices that are none: the nearest one, and the largest there is. */
@@ -232,8 +239,8 @@ static void wait_for_other(tc_contract *k, pair *p) {
 }
 
 static void events(tc_contract *k) {
-    if (tc_has_streams(k) && tc_has_pinned(k))
-        each_pair(k, wait_for_other);
+    if (tc_has_streams(k))
+        each_pair_of(k, TN_SPACE_PINNED, wait_for_other);
 }
 
 /* The stream waits, and not who says so: at least once of some times the event is not passed when the
@@ -345,8 +352,7 @@ static void use_pinned_of_other(tc_contract *k, pair *p) {
 }
 
 static void pinned_of_another(tc_contract *k) {
-    if (tc_has_pinned(k))
-        each_pair(k, use_pinned_of_other);
+    each_pair_of(k, TN_SPACE_PINNED, use_pinned_of_other);
 }
 
 const tc_contract_row tc_device_rows[] = {

@@ -340,22 +340,25 @@ static bool refused(tc_scene *n, tn_status status, const char *what) {
 /* From another device of the plugin, where there is one. */
 static void refuse_peer(tc_scene *n) {
     const tc_subject *s = n->s;
-    tn_device_impl *device = NULL;
+    tc_subject other = *s;
     tn_memory memory;
-    tn_allocation a = {.struct_size = sizeof a, .bytes = 1000, .alignment = s->alignment};
+    void *host;
     if (s->n_devices < 2 || !TN_HAS(s->memory, tn_memory_ops, copy_peer) || !s->memory->copy_peer ||
-        s->ops->open(s->self, s->index ? 0 : 1, &device) != TN_OK)
+        s->ops->open(s->self, s->index ? 0 : 1, &other.device) != TN_OK)
         return;
-    if (s->memory->alloc(device, &a) == TN_OK) {
-        memory = a.memory;
+    tc_subject_describe(&other, s->index ? 0 : 1);
+    if (tc_alloc(&other, TN_SPACE_DEVICE, 1000, &memory, &host) == TN_OK) {
         refused(n,
-                s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, device, memory, 0, 1000),
+                s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, other.device, memory, 0,
+                                     1000),
                 "copy_peer on a stream that captures");
-        refused(n, s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, device, memory, 0, 0),
-                "copy_peer of no bytes on a stream that captures");
-        s->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+        refused(
+            n,
+            s->memory->copy_peer(s->device, n->stream, n->b.memory, 0, other.device, memory, 0, 0),
+            "copy_peer of no bytes on a stream that captures");
+        s->memory->dealloc(other.device, TN_SPACE_DEVICE, memory);
     }
-    s->ops->close(device);
+    s->ops->close(other.device);
 }
 
 /* Where there is nothing to wait for and nothing to run, too. */

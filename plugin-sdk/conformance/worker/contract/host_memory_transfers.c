@@ -180,15 +180,15 @@ static void undo_huge(tc_trial *t) {
 
 static bool prepare_peer(tc_trial *t) {
     const tn_memory_ops *m = t->s.memory;
-    tn_allocation a = {
-        .struct_size = sizeof a, .bytes = TC_TRIAL_BYTES, .alignment = t->s.alignment};
+    tc_subject peer = t->s;
+    void *host;
     if (t->s.n_devices < 2 || !TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer ||
-        !tc_prepare_transfer(t) ||
-        t->s.ops->open(t->s.self, t->s.index ? 0 : 1, &t->peer) != TN_OK ||
-        m->alloc(t->peer, &a) != TN_OK)
+        !tc_prepare_transfer(t) || t->s.ops->open(t->s.self, t->s.index ? 0 : 1, &t->peer) != TN_OK)
         return false;
-    t->of_peer = a.memory;
-    return m->copy_peer(t->s.device, t->s.stream, t->memory[0], 0, t->peer, t->of_peer, 0,
+    peer.device = t->peer;
+    tc_subject_describe(&peer, t->s.index ? 0 : 1);
+    return tc_alloc(&peer, TN_SPACE_DEVICE, TC_TRIAL_BYTES, &t->of_peer, &host) == TN_OK &&
+           m->copy_peer(t->s.device, t->s.stream, t->memory[0], 0, t->peer, t->of_peer, 0,
                         TC_TRIAL_BYTES) == TN_OK &&
            tc_subject_sync(&t->s) == TN_OK;
 }

@@ -147,9 +147,7 @@ static void look_at_device(tc_contract *k, tc_subject *s) {
     }
     if (there && said(k, s->ops->open(s->self, index, &device), "open")) {
         s->device = device;
-        s->index = index;
-        s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
-        s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
+        tc_subject_describe(s, index);
         tc_check_largest(k, s, index);
         if (s->ops->streams && s->ops->streams->create(device, 0, &s->stream) != TN_OK) {
             s->stream = NULL;

@@ -119,14 +119,11 @@ bool tc_lifecycle_count(tc_contract *k, tc_subject *s, uint32_t *out) {
 bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subject *out) {
     static char poison;
     *out = *s;
-    out->index = index;
     out->stream = NULL;
     out->device = (tn_device_impl *)(void *)&poison;
     tn_status status = s->ops->open(s->self, index, &out->device);
     if (status == TN_OK && out->device && (void *)out->device != &poison) {
-        out->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
-        out->dtypes =
-            (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
+        tc_subject_describe(out, index);
         return true;
     }
     return tc_must(k, TNP_OPEN_DEVICE, status, "open") &&

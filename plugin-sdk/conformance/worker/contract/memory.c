@@ -185,8 +185,8 @@ static void again(tc_contract *k) {
         if ((t == 0 || t == times / 2) &&
             !tc_buffer_create(k, s, TN_SPACE_DEVICE, 100, &kept[t > 0]))
             return;
+        memset(blocks, 0, sizeof blocks);
         for (int i = 0; i < BLOCKS; i++) {
-            blocks[i] = 0;
             if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
                          tc_alloc(s, TN_SPACE_DEVICE, bytes, &blocks[i], &host),
                          "alloc of what was freed before"))

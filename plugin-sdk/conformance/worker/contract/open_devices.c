@@ -7,7 +7,7 @@ static bool open_another(tc_devices *all, uint32_t index) {
     *s = *k->subject;
     if (index == k->subject->index)
         return ++all->n;
-    s->index = index;
+    tc_subject_describe(s, index);
     s->device = NULL;
     s->stream = NULL;
     if (!tc_must(k, TNP_OPEN_DEVICE, s->ops->open(s->self, index, &s->device),

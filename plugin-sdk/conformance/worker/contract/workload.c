@@ -357,11 +357,12 @@ static void run(tc_contract *k) {
     if (!w->streams)
         w->n_lanes = w->n_devices;
     w->devices = (tc_devices){.k = k, .n = 1, .at = {*k->subject}};
-    w->add = find_add(k->subject);
     w->capture = find_capture(k->subject);
     w->no_peer =
         !TN_HAS(k->subject->memory, tn_memory_ops, copy_peer) || !k->subject->memory->copy_peer;
     if (w->n_devices == 1 || tc_devices_open(k, &w->devices)) {
+        for (int i = 0; i < w->n_devices; i++)
+            w->add[i] = find_add(&w->devices.at[i]);
         if (set_up(w))
             run_ops(w, (int)n_threads, n_ops);
         finish(w);

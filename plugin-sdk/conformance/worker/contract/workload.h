@@ -100,7 +100,7 @@ typedef struct tc_workload {
     tc_recorded_graph graphs[TC_WORKLOAD_GRAPHS], recording;
     tc_clock host; /* what the host knows to be done */
     unsigned char *scratch;
-    const tn_kernel *add;
+    const tn_kernel *add[TC_WORKLOAD_DEVICES]; /* NULL: the device has none */
     const tn_ext_capture *capture;
     bool no_peer;
     tc_place *taken[TC_WORKLOAD_TAKEN]; /* for the operation that is to be queued */

@@ -41,7 +41,7 @@ tc_action tc_draw_action(tc_workload *w, int device, bool recorded) {
         a.kind = TC_ACT_COPY;
     if ((a.kind == TC_ACT_TO_PINNED || a.kind == TC_ACT_FROM_PINNED) && !w->pinned[device].b.bytes)
         a.kind = TC_ACT_FILL;
-    if (a.kind == TC_ACT_ADD && !w->add)
+    if (a.kind == TC_ACT_ADD && !w->add[device])
         a.kind = TC_ACT_FILL;
     uint64_t n_a = first_place(w, &a, device)->b.bytes, n_b = place(w, device, a.b)->b.bytes,
              n_pinned = w->pinned[device].b.bytes;
@@ -138,12 +138,12 @@ static tn_status add(tc_workload *w, const tc_action *a, const tc_lane *l) {
     tn_call call = {.struct_size = sizeof call,
                     .device = l->s->device,
                     .stream = l->stream,
-                    .user = w->add->user,
+                    .user = w->add[l->device]->user,
                     .args = cells,
                     .outs = outs,
                     .n_args = 3,
                     .n_outs = 1};
-    tn_status status = tc_watch_run(w->add, &call);
+    tn_status status = tc_watch_run(w->add[l->device], &call);
     memset(views, TC_POISON_CALL, sizeof views);
     memset(cells, TC_POISON_CALL, sizeof cells);
     memset(&call, TC_POISON_CALL, sizeof call);
@@ -190,7 +190,7 @@ bool tc_action_queue(tc_workload *w, const tc_action *a, int lane, bool *out_don
     if (a->kind == TC_ACT_PEER) /* what declines is not asked again */
         w->no_peer = true;
     else
-        w->add = NULL;
+        w->add[l->device] = NULL;
     return true;
 }
 

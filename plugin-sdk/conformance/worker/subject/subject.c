@@ -58,6 +58,16 @@ int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t propert
                                       : otherwise;
 }
 
+void tc_subject_describe(tc_subject *s, uint32_t index) {
+    s->index = index;
+    s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
+    s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
+    s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
+    s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
+    s->spaces = (uint64_t)tc_subject_property(s, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE);
+    s->host_memory = tc_subject_property(s, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
+}
+
 const void *tc_subject_extension(const tc_subject *s, const char *id) {
     return TN_HAS(s->plugin, tn_plugin, extension) && s->plugin->extension
                ? s->plugin->extension(s->self, id)
@@ -86,13 +96,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     if (status != TN_OK || !s->device)
         return WRONG(TNP_OPEN_DEVICE, "open of device %u: %.200s", index,
                      tc_reason(status, reason));
-    s->index = index;
-    s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
-    s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
-    s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
-    s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
-    s->spaces = (uint64_t)tc_subject_property(s, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE);
-    s->host_memory = tc_subject_property(s, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
+    tc_subject_describe(s, index);
     if (!s->ops->streams)
         return true;
     status = s->ops->streams->create(s->device, 0, &s->stream);

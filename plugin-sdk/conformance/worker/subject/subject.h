@@ -70,6 +70,9 @@ tn_status tc_subject_sync(tc_subject *s);
 int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
                             int64_t otherwise);
 
+/* Makes it the one of that index: what the plugin says of it, which each device of one may say otherwise. */
+void tc_subject_describe(tc_subject *s, uint32_t index);
+
 /* A table of the plugin's, see tenon/ext/; NULL where it has none. */
 const void *tc_subject_extension(const tc_subject *s, const char *id);
 
