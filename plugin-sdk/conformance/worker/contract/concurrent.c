@@ -81,7 +81,8 @@ static bool ask(waiter *w, int what) {
                        : what == ASK_LAUNCH ? w->ext->launch(w->second, w->other)
                                             : w->s->memory->fill(w->s->device, fills, w->b.memory,
                                                                  500, 1, w->b.bytes - 500);
-    return status == TN_NOT_READY ||
+    bool declines = what == ASK_KERNEL && status == TN_ERR_UNSUPPORTED; /* now and then */
+    return status == TN_NOT_READY || declines ||
            tc_must(w->k, TNP_THREADS_CONCURRENT, status, "a call while another thread waits");
 }
 

@@ -32,6 +32,12 @@ bool tc_must(tc_contract *k, tn_requirement requirement, tn_status status, const
     return status == TN_OK;
 }
 
+bool tc_must_run(tc_contract *k, tn_requirement requirement, tn_status status, const char *what) {
+    return status == TN_ERR_UNSUPPORTED
+               ? TC_NOT_OFFERED(k, "%s: prepare or run of every record declines it", what)
+               : tc_must(k, requirement, status, what);
+}
+
 bool tc_must_fail(tc_contract *k, tn_requirement requirement, tn_status status, tn_status expected,
                   const char *what) {
     char reason[TC_MESSAGE];

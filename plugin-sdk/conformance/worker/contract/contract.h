@@ -50,6 +50,9 @@ static inline bool tc_failed(const tc_contract *k) {
 /* A call that must succeed: fails the case with `what` and the plugin's message otherwise. */
 bool tc_must(tc_contract *k, tn_requirement requirement, tn_status status, const char *what);
 
+/* The same of a kernel call; where prepare or run of every record declines it, the case asks for what is not offered. */
+bool tc_must_run(tc_contract *k, tn_requirement requirement, tn_status status, const char *what);
+
 /* A call that must fail with `expected` and a message (TNP-16). */
 bool tc_must_fail(tc_contract *k, tn_requirement requirement, tn_status status, tn_status expected,
                   const char *what);

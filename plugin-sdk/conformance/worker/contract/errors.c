@@ -74,9 +74,13 @@ static tn_status call_elsewhere(tc_placed *p) {
 
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
     bool elsewhere = strcmp(tc_contract_word(n->k, "queues"), "another") == 0;
-    return tc_place_call(n->s, n->stream, call, p, n->k->out) &&
-           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, elsewhere ? call_elsewhere(p) : tc_call_placed(p),
-                   "run of a call whose index is out of range");
+    bool ok =
+        tc_place_call(n->s, n->stream, call, p, n->k->out) &&
+        tc_must_run(n->k, TNP_KERNEL_INDEX_RANGE, elsewhere ? call_elsewhere(p) : tc_call_placed(p),
+                    "run of a call whose index is out of range");
+    if (!ok) /* what was placed is written before it is freed */
+        (void)n->s->ops->streams->synchronize(n->stream);
+    return ok;
 }
 
 /* Asks until the work is done. */
@@ -263,8 +267,8 @@ static void two_listeners(tc_contract *k) {
         double end = tc_now() + SECONDS;
         for (int i = 0; ok && i < TIMES && (i <= HELD || tc_now() < end); i++)
             ok = (i >= HELD || tc_work_hold(k, &work, n.stream, 0.01)) &&
-                 tc_must(k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(&bad),
-                         "run of a call whose index is out of range") &&
+                 tc_must_run(k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(&bad),
+                             "run of a call whose index is out of range") &&
                  listen_twice(&n, all);
     }
     if (n.stream)
@@ -298,11 +302,11 @@ static void captured(tc_contract *k) {
         tc_unplace(&bad);
         return;
     }
-    bool ok =
-        tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&bad), "run on a stream that captures") &&
-        tc_must(k, TNP_CAPTURE_RECORDS,
-                n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
-                "fill on a stream that captures");
+    bool ok = tc_must_run(k, TNP_CAPTURE_RECORDS, tc_call_placed(&bad),
+                          "run on a stream that captures") &&
+              tc_must(k, TNP_CAPTURE_RECORDS,
+                      n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
+                      "fill on a stream that captures");
     if (!ok)
         ext->abandon(n.stream);
     ok = ok && tc_capture_end(k, ext, n.stream, &graph) && tc_stream_sync(k, n.stream);
@@ -451,8 +455,9 @@ static void captured_two(tc_contract *k) {
               tc_place_call(n.s, n.stream, &n.bad, &first, k->out) &&
               tc_place_call(n.s, n.stream, &other, &second, k->out) &&
               tc_stream_sync(k, n.stream) && tc_capture_begin(k, ext, n.stream);
-    if (ok && !(tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&first), "run while capturing") &&
-                tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&second), "run while capturing"))) {
+    if (ok &&
+        !(tc_must_run(k, TNP_CAPTURE_RECORDS, tc_call_placed(&first), "run while capturing") &&
+          tc_must_run(k, TNP_CAPTURE_RECORDS, tc_call_placed(&second), "run while capturing"))) {
         ext->abandon(n.stream);
         ok = false;
     }
@@ -479,7 +484,8 @@ static bool capture_twice(scene *n, const tn_ext_capture *ext, tc_placed *p,
     bool ok = true;
     for (int i = 0; i < 2 && ok; i++) {
         ok = tc_capture_begin(k, ext, n->stream);
-        bool ran = ok && tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(p), "run while capturing");
+        bool ran =
+            ok && tc_must_run(k, TNP_CAPTURE_RECORDS, tc_call_placed(p), "run while capturing");
         if (ok && !ran)
             ext->abandon(n->stream);
         ok = ran && tc_capture_end(k, ext, n->stream, &graphs[i]);
@@ -621,16 +627,17 @@ static void of_each(tc_contract *k) {
         if (strcmp(alone[0], alone[1]) != 0 && strcmp(told[i], alone[!i]) == 0)
             TC_BROKEN(k, TNP_STREAM_ERROR_ONCE,
                       "of two streams with an error one tells the other's: %.150s", told[i]);
-    tc_subject_sync(k->subject);
-    tc_unplace(&placed[0]);
-    tc_unplace(&placed[1]);
+    for (int i = 0; i < 2; i++) {
+        (void)n.s->ops->streams->synchronize(streams[i]);
+        tc_unplace(&placed[i]);
+    }
 }
 
 /* Of many streams some have an error, and the others none. */
 static void of_some(tc_contract *k) {
     enum { STREAMS = 41 };
     scene n;
-    tn_stream_impl *streams[STREAMS];
+    tn_stream_impl *streams[STREAMS] = {0};
     tc_placed placed[STREAMS] = {0};
     bool ok = set_up(k, &n);
     for (int i = 0; i < STREAMS && ok; i++) {
@@ -645,9 +652,10 @@ static void of_some(tc_contract *k) {
                         : tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, i % 2),
                                   "asking one of many streams, of which others had an error");
     }
-    tc_subject_sync(k->subject);
-    for (int i = 0; i < STREAMS; i++)
+    for (int i = 0; i < STREAMS && streams[i]; i++) {
+        (void)n.s->ops->streams->synchronize(streams[i]);
         tc_unplace(&placed[i]);
+    }
 }
 
 /* Nobody asks for a while, in which there is nothing to do. */

@@ -319,7 +319,9 @@ static bool call_at_once(scene *n, tn_status (*call)(caller *c), const char *wha
     run_errand(&own);
     pthread_join(other, NULL);
     for (int i = 0; i < CALLERS; i++)
-        if (n->callers[i].status != TN_OK)
+        if (n->callers[i].status == TN_ERR_UNSUPPORTED && call == run_kernel)
+            TC_NOT_OFFERED(n->k, "prepare or run of every record declines the call");
+        else if (n->callers[i].status != TN_OK)
             TC_BROKEN(n->k, TNP_THREADS_CONCURRENT,
                       "two threads made the first calls of a device at once, of=%s: %.800s", what,
                       n->callers[i].reason);

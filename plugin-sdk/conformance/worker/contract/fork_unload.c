@@ -190,7 +190,8 @@ static void multiply(laborer *l) {
         return;
     tn_status status = tc_call_placed(&l->placed);
     tn_status later = tc_subject_sync(l->s);
-    check(l, status == TN_OK ? later : status, "a kernel");
+    bool declines = status == TN_ERR_UNSUPPORTED; /* now, and not before */
+    check(l, status == TN_OK || declines ? later : status, "a kernel");
 }
 
 static void *transfer_on(void *context) {

@@ -191,7 +191,7 @@ static void run_call(tc_contract *k, tc_subject *s, tc_probe work, tc_verdict *v
         return;
     tc_check_untouched(&call, &result, v);
     tc_check_outputs(&call, &result, s, v);
-    *sum = add_bytes(*sum, result.outs[0], call.outs[0].tensor.bytes);
+    *sum = add_bytes(UINT64_C(0xcbf29ce484222325), result.outs[0], call.outs[0].tensor.bytes);
 }
 
 static void transfer(tc_subject *s, tc_verdict *v) {
@@ -228,7 +228,7 @@ static void transfer(tc_subject *s, tc_verdict *v) {
 bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_probe work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum) {
     tc_verdict v = {0};
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = 0;
     transfer(s, &v);
     if (v.status == TC_PASS)
         run_call(k, s, work, &v, &sum);

@@ -42,7 +42,7 @@ void tc_in_own_folder(tc_contract *k, void (*run)(tc_contract *k));
 typedef enum tc_probe { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_probe;
 
 /* Writes, fills, reads, and runs a kernel whose result is checked. `out_sum` (may be NULL) follows
- * from the bits that came out. A failure is reported with `when`, as `requirement`, or where that is
+ * from the bits that came out; 0: no kernel ran. A failure is reported with `when`, as `requirement`, or where that is
  * TNP_NONE as the one that was broken. */
 bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_probe work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum);

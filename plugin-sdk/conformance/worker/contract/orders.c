@@ -48,6 +48,7 @@ static void run_line(tc_contract *k, tc_subject *s, const char *line) {
     }
     if (v.status == TC_FAIL)
         TC_BROKEN(k, TNP_KERNEL_RESULT, "calls in another order than before: %.700s", v.message);
+    tc_subject_sync(s);
     tc_unplace(&placed);
 }
 

@@ -63,6 +63,8 @@ static bool set_up_commands(scene *n) {
 }
 
 static void tear_down(scene *n) {
+    if (n->queue)
+        (void)n->s->ops->streams->synchronize(n->queue);
     if (n->graph)
         n->ext->destroy(n->graph);
     tc_unplace(&n->placed);
@@ -111,8 +113,10 @@ static bool queue_behind(scene *n, int count, double seconds, double *out_took, 
     double start = tc_now();
     if (!tc_must(n->k, TNP_EVENT_WAIT, events->wait(n->queue, n->mark), "wait"))
         return false;
+    bool (*must)(tc_contract * k, tn_requirement requirement, tn_status status, const char *what) =
+        strcmp(n->what, "kernel") == 0 ? tc_must_run : tc_must;
     for (int i = 0; i < count; i++)
-        if (!tc_must(n->k, TNP_STREAM_ROOM, queue_one(n, i), "one of many commands behind a mark"))
+        if (!must(n->k, TNP_STREAM_ROOM, queue_one(n, i), "one of many commands behind a mark"))
             return false;
     *out_took = tc_now() - start;
     *out_held = events->query(n->mark) == TN_NOT_READY;

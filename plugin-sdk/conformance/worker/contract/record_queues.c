@@ -44,8 +44,10 @@ static void behind_work(tc_contract *k, tc_work *work, queued *calls, uint64_t n
             ok = tc_work_queue(k, work, stream);
         if (!ok)
             break;
-        if (!tc_must(k, TNP_KERNEL_RESULT, tc_call_placed(&calls[i].placed),
-                     calls[i].call.record->op))
+        tn_status status = tc_call_placed(&calls[i].placed);
+        if (status == TN_ERR_UNSUPPORTED) /* now, and not before */
+            continue;
+        if (!tc_must(k, TNP_KERNEL_RESULT, status, calls[i].call.record->op))
             break;
         busy = streams->query(stream) == TN_NOT_READY;
         if (!busy && tc_question_waits(k, work, stream, NULL, call_again, &calls[i]))

@@ -85,9 +85,9 @@ static void work(tenant *t, const char *when) {
     tc_lifecycle_probe(&t->k, &t->s, TC_WORK_WIDE, TNP_INIT_TWICE, when, NULL);
     tc_lifecycle_probe(&t->k, &t->s, TC_WORK_SMALL, TNP_INIT_TWICE, when, &sum);
     tc_arena_finish(&t->k.arena);
-    if (t->sum && sum != t->sum)
+    if (t->sum && sum && sum != t->sum)
         TC_BROKEN(&t->k, TNP_INIT_TWICE, "%s: a kernel gives other bits than before", when);
-    t->sum = sum;
+    t->sum = sum ? sum : t->sum;
     use_objects(t);
 }
 

@@ -115,10 +115,12 @@ static void run_one(lane *l, int i) {
         tc_reason(l->results[i].run, l->results[i].message);
 }
 
-/* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
+/* Each result of a call that ran is right, and every failure of the lot is a failure of being `at once`. */
 static void check_lane(tc_comparison *m, lane *l, tn_status later, tn_requirement requirement) {
     for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
         l->results[i].sync = later;
+        if (l->results[i].run == TN_ERR_UNSUPPORTED)
+            continue;
         if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
             !tc_read_back(&l->placed[i], &l->results[i], m->out))
             return;
@@ -130,6 +132,16 @@ static void check_lane(tc_comparison *m, lane *l, tn_status later, tn_requiremen
         if (m->out->status == TC_FAIL && m->out->requirement == TNP_KERNEL_RESULT)
             m->out->requirement = requirement;
     }
+}
+
+static void check_any_ran(tc_comparison *m, const lane *lanes, int n) {
+    bool ran = false;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < lanes[k].n; i++)
+            ran = ran || lanes[k].results[i].run != TN_ERR_UNSUPPORTED;
+    if (!ran)
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
+                       "prepare or run of every record declines these calls");
 }
 
 static void finish_lanes(lane *lanes, int n) {
@@ -188,6 +200,8 @@ void tc_same_threads(tc_comparison *m) {
     }
     for (int t = 0; ok && t < THREADS; t++)
         check_lane(m, &lanes[t], later, TNP_THREADS_CONCURRENT);
+    if (ok)
+        check_any_ran(m, lanes, THREADS);
     finish_lanes(lanes, THREADS);
 }
 
@@ -254,6 +268,8 @@ void tc_same_streams(tc_comparison *m) {
         if (ok)
             check_lane(m, &lanes[s], later, TNP_STREAM_ORDER);
     }
+    if (ok)
+        check_any_ran(m, lanes, STREAMS);
     for (int s = 0; s < STREAMS && made[s]; s++) {
         ops->synchronize(made[s]);
         ops->destroy(made[s]);
