@@ -6,6 +6,8 @@
  *     f32     kernels in f32, and `copy` from f32 to f32
  *     none    no kernel at all
  *     loose   all kernels, of which none promises the same bits twice (TN_KERNEL_DETERMINISTIC)
+ *     declines-prepare, declines-run
+ *             all kernels, of which each passes over every other call, as it may "now or always"
  *
  * LESSER_ALSO adds to that, as `tenon-conform needs` prints it, an item a line: "amax bool",
  * "copy f32 -> i64", "tensors of f64".
@@ -13,6 +15,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +32,8 @@ static tn_plugin lesser;
 static tn_device_ops devices;
 static tn_kernel kernels[MOST];
 static const tn_kernel *list[MOST];
-static uint64_t stored; /* dtypes */
+static const tn_kernel *inner[MOST]; /* what each is made of */
+static uint64_t stored;              /* dtypes */
 
 static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_cell *out_value) {
     if (which != TN_PROP_DTYPES)
@@ -65,16 +69,83 @@ static void keep(const tn_kernel *record, uint64_t from, uint64_t to) {
     memcpy(kernel, record, sizeof *kernel);
     kernel->dtypes[0] &= from;
     kernel->dtypes[1] &= to;
+    inner[lesser.n_kernels] = record;
     list[lesser.n_kernels++] = kernel;
 }
 
-static void keep_all_but_a_promise(void) {
+static void keep_all(void) {
     stored = TN_DTYPES_ALL;
     for (uint64_t i = 0; i < whole->n_kernels; i++)
         keep(whole->kernels[i], UINT64_MAX, UINT64_MAX);
+}
+
+static void take_a_promise_back(void) {
     for (uint64_t i = 0; i < lesser.n_kernels; i++)
         kernels[i].flags &= ~TN_KERNEL_DETERMINISTIC;
 }
+
+/* ---- kernels that decline ------------------------------------------------------------------ */
+
+static atomic_uint n_calls;
+
+/* As the record that the kernel is made of is called: with its own `user`. */
+static const tn_kernel *pass_on(const tn_call *call, tn_call *own) {
+    const tn_kernel *kernel = *(const tn_kernel **)call->user;
+    *own = *call;
+    own->user = kernel->user;
+    return kernel;
+}
+
+static tn_status ask(const tn_call *call) {
+    tn_call own;
+    return pass_on(call, &own)->supports(&own);
+}
+
+static tn_status prepare(const tn_call *call, tn_plan *out) {
+    tn_call own;
+    return pass_on(call, &own)->prepare(&own, out);
+}
+
+static tn_status prepare_at_times(const tn_call *call, tn_plan *out) {
+    tn_call own;
+    const tn_kernel *kernel = pass_on(call, &own);
+    if (atomic_fetch_add(&n_calls, 1) % 2)
+        return TN_ERR_UNSUPPORTED;
+    return kernel->prepare ? kernel->prepare(&own, out) : TN_OK;
+}
+
+static void give_up(const tn_call *call) {
+    tn_call own;
+    pass_on(call, &own)->abandon(&own);
+}
+
+static tn_status run(const tn_call *call) {
+    tn_call own;
+    return pass_on(call, &own)->run(&own);
+}
+
+static tn_status run_at_times(const tn_call *call) {
+    tn_call own;
+    const tn_kernel *kernel = pass_on(call, &own);
+    if (atomic_fetch_add(&n_calls, 1) % 2 == 0)
+        return kernel->run(&own);
+    if (kernel->abandon)
+        kernel->abandon(&own); /* `run` uses the cookie up, whatever it answers */
+    return TN_ERR_UNSUPPORTED;
+}
+
+static void decline(bool in_run) {
+    for (uint64_t i = 0; i < lesser.n_kernels; i++) {
+        tn_kernel *kernel = &kernels[i];
+        kernel->user = &inner[i];
+        kernel->run = in_run ? run_at_times : run;
+        kernel->supports = kernel->supports ? ask : NULL;
+        kernel->prepare = !in_run ? prepare_at_times : kernel->prepare ? prepare : NULL;
+        kernel->abandon = kernel->abandon ? give_up : NULL;
+    }
+}
+
+/* ---- what stays ---------------------------------------------------------------------------- */
 
 static void leave_out(const char *variant) {
     bool native = strcmp(variant, "native") == 0, none = strcmp(variant, "none") == 0;
@@ -115,10 +186,16 @@ static void make(void) {
     devices = *whole->devices;
     devices.property = property;
     lesser.n_kernels = 0;
-    if (variant && strcmp(variant, "loose") == 0)
-        keep_all_but_a_promise();
+    bool loose = variant && strcmp(variant, "loose") == 0;
+    bool declines = variant && strncmp(variant, "declines-", strlen("declines-")) == 0;
+    if (loose || declines)
+        keep_all();
     else
         leave_out(variant ? variant : "none");
+    if (loose)
+        take_a_promise_back();
+    if (declines)
+        decline(strcmp(variant, "declines-run") == 0);
     lesser.devices = &devices;
     lesser.kernels = list;
 }
