@@ -84,7 +84,7 @@ static void take_a_promise_back(void) {
         kernels[i].flags &= ~TN_KERNEL_DETERMINISTIC;
 }
 
-/* ---- kernels that decline ------------------------------------------------------------------ */
+/* ---- kernels that decline -------------------------------------------------------------- */
 
 static atomic_uint n_calls;
 
@@ -145,7 +145,7 @@ static void decline(bool in_run) {
     }
 }
 
-/* ---- what stays ---------------------------------------------------------------------------- */
+/* ---- what stays ------------------------------------------------------------------------ */
 
 static void leave_out(const char *variant) {
     bool native = strcmp(variant, "native") == 0, none = strcmp(variant, "none") == 0;

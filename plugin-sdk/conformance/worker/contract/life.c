@@ -29,7 +29,8 @@ static void life_init(tc_contract *k) {
     tc_census now = tc_census_take(start.threads);
     if (now.threads > start.threads)
         TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS,
-                  "%lld threads run after shutdown, %lld before init; join them in shutdown",
+                  "%lld threads run after shutdown, %lld before init; join them in shutdown, and "
+                  "start a runtime that keeps its own in `count` or later",
                   (long long)now.threads, (long long)start.threads);
     if (now.descriptors > early.descriptors)
         TC_BROKEN(k, TNP_INIT_AGAIN,

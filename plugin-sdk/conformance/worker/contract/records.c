@@ -127,8 +127,9 @@ static void pairs(tc_contract *k) {
             is_hidden(s, i, tc_record_find(kernel->op), 0, types, &by))
             TC_BROKEN(k, TNP_RECORD_DISJOINT,
                       "record %llu of %s is never reached: each call that it takes as it is an "
-                      "earlier one takes, such as record %llu; put it before that, or let "
-                      "`accepts` choose between them",
+                      "earlier one takes, such as record %llu; put it before that, let "
+                      "`accepts` choose between them, or decline by `supports` or "
+                      "`prepare` there",
                       (unsigned long long)i, kernel->op, (unsigned long long)by);
     }
 }
