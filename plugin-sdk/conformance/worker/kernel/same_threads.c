@@ -123,13 +123,13 @@ static void check_agrees(tc_comparison *m, tc_invocation *first_call, const tc_r
 static void call_often(tc_comparison *m, tc_placed *p, const tc_result *first) {
     uint64_t end = now_ns() + WORK_NS;
     tn_status status = TN_OK;
-    bool ran = false;
+    bool wrote = false;
     for (int i = 0; i < MOST_CALLS && now_ns() < end && status == TN_OK; i++) {
         status = tc_call_placed(p);
-        ran = ran || status != TN_ERR_UNSUPPORTED;
+        wrote = wrote || status != TN_ERR_UNSUPPORTED;
         tc_subject_sync(m->subject);
     }
-    if (!ran) /* and nothing was written */
+    if (!wrote) /* and nothing was written */
         return;
     tc_result again = {0};
     if (tc_read_outs(p, &again, m->out))
