@@ -127,7 +127,7 @@ static void refuse(tc_contract *k, uint64_t bytes) {
     char what[64];
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
     tc_host_forget();
-    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, bytes, &memory, &host);
+    tn_status status = tc_alloc_any(s, TN_SPACE_DEVICE, bytes, &memory, &host);
     if (status == TN_OK) {
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY, "%s succeeded, which no device has", what);

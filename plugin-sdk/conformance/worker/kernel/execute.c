@@ -17,7 +17,8 @@
 static bool set_up_failed(tc_verdict *verdict, tn_requirement requirement, const char *what,
                           tn_status status) {
     char reason[TC_MESSAGE];
-    return tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
+    return !tc_excuses(verdict, requirement, status, what) &&
+           tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
 }
 
 /* What lies on the shelf, if there is enough. */
@@ -401,7 +402,10 @@ static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
     if (p->workspace)
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->workspace);
     p->workspace_room = bytes + 2 * s->alignment;
-    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, p->workspace_room, &p->workspace, &host);
+    /* A plan that is more than the device has in one is the kernel's mistake. */
+    bool never = s->max_allocation && bytes > s->max_allocation;
+    tn_status status = (never ? tc_alloc_any : tc_alloc)(s, TN_SPACE_DEVICE, p->workspace_room,
+                                                         &p->workspace, &host);
     return status == TN_OK ? s->memory->fill(s->device, p->tn.stream, p->workspace, 0, unwritten(p),
                                              p->workspace_room)
                            : status;
@@ -503,7 +507,9 @@ bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict) {
     tc_host_forget();
     tn_status status = tc_prepare_placed(p);
     *out_declined = status == TN_ERR_UNSUPPORTED;
-    return status == TN_OK || *out_declined ||
+    if (status == TN_OK || *out_declined)
+        return true;
+    return !tc_excuses(verdict, TNP_KERNEL_WORKSPACE, status, "a workspace") &&
            tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "prepare, or its workspace: %s",
                           tc_reason(status, reason));
 }
