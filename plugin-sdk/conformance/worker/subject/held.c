@@ -20,6 +20,9 @@ typedef struct entry {
 
 static entry entries[ROOM];
 
+/* In pieces: given back in all, and by calls that have not returned. */
+static _Atomic uint64_t given_back, giving;
+
 #define GET(member) atomic_load_explicit(&(member), memory_order_relaxed)
 #define SET(member, value) atomic_store_explicit(&(member), value, memory_order_relaxed)
 
@@ -54,25 +57,37 @@ static void clear(entry *e) {
     SET(e->key, 0);
 }
 
-void tc_held_remove(const tn_device_impl *device, int32_t space, tn_memory memory) {
+static uint64_t in_pieces(uint64_t bytes) {
+    return bytes > UINT64_MAX - PIECE ? UINT64_MAX / 2 : (bytes + PIECE - 1) / PIECE * PIECE;
+}
+
+uint64_t tc_held_remove(const tn_device_impl *device, int32_t space, tn_memory memory) {
     uint64_t key = key_of(device, space, memory);
     for (uint64_t i = 0; i < TRIES; i++) {
         entry *e = &entries[(key / 2 + i) % ROOM];
-        if (GET(e->key) == key) {
-            clear(e);
-            return;
-        }
+        if (GET(e->key) != key)
+            continue;
+        uint64_t bytes = in_pieces(GET(e->bytes));
+        atomic_fetch_add_explicit(&giving, bytes, memory_order_relaxed);
+        clear(e);
+        return bytes;
     }
+    return 0;
+}
+
+void tc_held_removed(uint64_t bytes) {
+    atomic_fetch_add_explicit(&given_back, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&giving, bytes, memory_order_relaxed);
+}
+
+uint64_t tc_held_given(void) {
+    return GET(given_back);
 }
 
 void tc_held_forget(const tn_device_impl *device) {
     for (uint64_t i = 0; i < ROOM; i++)
         if (GET(entries[i].key) && GET(entries[i].device) == device)
             clear(&entries[i]);
-}
-
-static uint64_t in_pieces(uint64_t bytes) {
-    return bytes > UINT64_MAX - PIECE ? UINT64_MAX / 2 : (bytes + PIECE - 1) / PIECE * PIECE;
 }
 
 static uint64_t held(const tn_device_impl *device, int32_t space) {
@@ -84,15 +99,19 @@ static uint64_t held(const tn_device_impl *device, int32_t space) {
     return sum;
 }
 
-/* Half of a device is the suite's to have: the other half is its driver's, and other programs'. */
+/* Half of a device is the suite's to have: the other half is its driver's, and other programs'. What other
+ * threads give back meanwhile was held when the device refused, and is free by the time `info` is asked. */
 bool tc_held_fills(const tn_memory_ops *memory, tn_device_impl *device, int32_t space,
-                   uint64_t bytes) {
-    uint64_t most = held(device, space) + in_pieces(bytes);
+                   uint64_t bytes, uint64_t given) {
     tn_memory_info info = {.struct_size = sizeof info};
-    if (most <= ALWAYS)
+    uint64_t wanted = in_pieces(bytes), now = held(device, space);
+    uint64_t back = GET(giving) + GET(given_back) - given;
+    if (now + back + wanted <= ALWAYS)
         return false;
     bool known = TN_HAS(memory, tn_memory_ops, info) && memory->info &&
                  memory->info(device, space, &info) == TN_OK && info.total_bytes;
-    return known ? most > info.total_bytes / 2 && info.free_bytes < in_pieces(bytes) + PIECE
-                 : most > UNKNOWN;
+    if (!known)
+        return now + back + wanted > UNKNOWN;
+    back = GET(giving) + GET(given_back) - given;
+    return now + back + wanted > info.total_bytes / 2 && info.free_bytes < wanted + back + PIECE;
 }

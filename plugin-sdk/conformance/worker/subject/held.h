@@ -12,12 +12,16 @@
 /* Round `alloc`, `dealloc` and `close` of every device, from any thread. They order nothing between
  * threads, so that what races in a plugin races still. */
 void tc_held_add(const tn_device_impl *device, int32_t space, tn_memory memory, uint64_t bytes);
-void tc_held_remove(const tn_device_impl *device, int32_t space, tn_memory memory);
+uint64_t tc_held_remove(const tn_device_impl *device, int32_t space, tn_memory memory);
+void tc_held_removed(uint64_t bytes); /* what that gave; the plugin has it back */
 void tc_held_forget(const tn_device_impl *device);
 
-/* May the device be out of memory of that space, beside what is held of it, for `bytes` more? Asks `info`,
- * where there is one. */
+/* All that was ever given back; to be asked before an allocation that may fail. */
+uint64_t tc_held_given(void);
+
+/* May the device have been out of memory of that space for `bytes` more, beside what was held of it since
+ * `given`? Asks `info`, where there is one. */
 bool tc_held_fills(const tn_memory_ops *memory, tn_device_impl *device, int32_t space,
-                   uint64_t bytes);
+                   uint64_t bytes, uint64_t given);
 
 #endif

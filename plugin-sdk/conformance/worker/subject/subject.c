@@ -161,29 +161,31 @@ typedef struct lacking {
 static _Thread_local lacking lack;
 
 /* `info` may fail with a message of its own: that of the refusal stays. */
-static bool fills(const tc_subject *s, int32_t space, uint64_t bytes) {
+static bool fills(const tc_subject *s, int32_t space, uint64_t bytes, uint64_t given) {
     char message[TC_MESSAGE];
     tn_status status = tc_host_message_status();
     snprintf(message, sizeof message, "%s", tc_host_message());
-    bool full = tc_held_fills(s->memory, s->device, space, bytes);
+    bool full = tc_held_fills(s->memory, s->device, space, bytes, given);
     tc_host_remember(status, message);
     return full;
 }
 
+bool tc_lacks(tn_status status) {
+    return status == TN_ERR_OUT_OF_MEMORY && (lack.too_large || lack.full);
+}
+
 bool tc_excuses(tc_verdict *verdict, tn_requirement requirement, tn_status status,
                 const char *what) {
-    if (status != TN_ERR_OUT_OF_MEMORY)
+    if (!tc_lacks(status) || (requirement == TNP_FREE_RETURNS_MEMORY && !lack.too_large))
         return false;
     if (lack.too_large)
         tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
                        "%s: it takes %llu bytes in one, and TN_PROP_MAX_ALLOCATION is %llu", what,
                        (unsigned long long)lack.bytes, (unsigned long long)lack.most);
-    else if (lack.full && requirement != TNP_FREE_RETURNS_MEMORY)
+    else
         tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
                        "%s: the device has no %llu bytes beside all that the case holds", what,
                        (unsigned long long)lack.bytes);
-    else
-        return false;
     return true;
 }
 
@@ -208,12 +210,13 @@ tn_status tc_alloc_any(const tc_subject *s, int32_t space, uint64_t bytes, tn_me
                                 .memory = UINT64_C(0x5a5a5a5a5a5a5a5a),
                                 .host = &allocation};
     tn_allocation asked = allocation;
+    uint64_t given = tc_held_given();
     tn_status status = s->memory->alloc(s->device, &allocation);
     lack = (lacking){0};
     if (status != TN_OK)
         check_refused(&asked, &allocation);
     if (status == TN_ERR_OUT_OF_MEMORY) {
-        lack.full = fills(s, space, bytes);
+        lack.full = fills(s, space, bytes, given);
         lack.bytes = bytes;
     }
     if (status == TN_OK && allocation.memory == 0) { /* which nobody may give back */

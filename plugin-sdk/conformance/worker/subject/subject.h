@@ -65,8 +65,11 @@ tn_status tc_alloc_any(const tc_subject *s, int32_t space, uint64_t bytes, tn_me
                        void **out_host);
 
 /* Has tc_alloc come to nothing, with that status, last on this thread, by no fault of the device's: too
- * much in one for it, or all that it has is held (held.h)? Then the case is `unsupported`. That what
- * was freed is there again, TNP_FREE_RETURNS_MEMORY, is excused by the size only. */
+ * much in one for it, or all that it has is held (held.h)? */
+bool tc_lacks(tn_status status);
+
+/* Then the case is `unsupported`. That what was freed is there again, TNP_FREE_RETURNS_MEMORY, is excused
+ * by the size only. */
 bool tc_excuses(tc_verdict *verdict, tn_requirement requirement, tn_status status,
                 const char *what);
 

@@ -137,8 +137,9 @@ static tn_status alloc_held(tn_device_impl *device, tn_allocation *a) {
 }
 
 static void dealloc_held(tn_device_impl *device, int32_t space, tn_memory memory) {
-    tc_held_remove(device, space, memory);
+    uint64_t bytes = tc_held_remove(device, space, memory);
     memory_dealloc(device, space, memory);
+    tc_held_removed(bytes);
 }
 
 static void close_held(tn_device_impl *device) {
