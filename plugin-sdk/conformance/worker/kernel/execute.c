@@ -254,16 +254,18 @@ static unsigned char unwritten(const tc_placed *p) {
     return some % 2 == 0 ? 0xff : 0x7f;
 }
 
+/* Its guards: what lies between, which may be large, is the kernel's. */
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->workspace)
         return true;
-    unsigned char *image = room_for(p, p->workspace_room, verdict);
-    if (!image || !read_bytes(p, p->workspace, 0, p->workspace_room, image, verdict))
+    uint64_t guard = p->subject->alignment, end = p->workspace_room - guard;
+    unsigned char *guards = room_for(p, 2 * guard, verdict);
+    if (!guards || !read_bytes(p, p->workspace, 0, guard, guards, verdict) ||
+        !read_bytes(p, p->workspace, end, guard, guards + guard, verdict))
         return false;
-    uint64_t guard = p->subject->alignment;
     unsigned char byte = unwritten(p);
-    for (uint64_t i = 0; i < guard; i++)
-        if (image[i] != byte || image[p->workspace_room - 1 - i] != byte)
+    for (uint64_t i = 0; i < 2 * guard; i++)
+        if (guards[i] != byte)
             out->workspace_overrun = true;
     return true;
 }
