@@ -109,6 +109,8 @@ static void make_calls(scene *n, tc_arena *arena, const char *line, bool laid_ou
             tc_unplace(&q->placed);
         if (none.status == TC_FAIL || none.status == TC_ERROR)
             tc_verdict_set(k->out, none.status, none.requirement, "%s", none.message);
+        if (tc_lacks(TN_ERR_OUT_OF_MEMORY))
+            return;
     }
 }
 

@@ -85,6 +85,14 @@ static tn_status find_room(tc_placed *p, const tc_operand *o, tn_memory *out, ui
     return TN_OK;
 }
 
+/* Others of the call have been written to, perhaps, and go now: first the writes end. */
+static bool no_room(tc_placed *p, tn_status status, tc_verdict *verdict) {
+    set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
+    if (p->tn.stream)
+        p->subject->ops->streams->synchronize(p->tn.stream);
+    return false;
+}
+
 static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
                          tc_verdict *verdict) {
     tc_subject *s = p->subject;
@@ -96,7 +104,7 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
                               "the device has no %llu bytes for a tensor",
                               (unsigned long long)o->bytes);
     if (status != TN_OK)
-        return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
+        return no_room(p, status, verdict);
     tc_piece piece;
     for (uint64_t i = 0; tc_operand_piece(o, i, placed_bytes(p->call, o), &piece); i++) {
         status = s->memory->copy_from_host(s->device, p->tn.stream, memory, start + piece.at,
@@ -511,6 +519,12 @@ bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict) {
     *out_declined = status == TN_ERR_UNSUPPORTED;
     if (status == TN_OK || *out_declined)
         return true;
+    uint64_t most = p->subject->max_allocation;
+    if (status == TN_ERR_OUT_OF_MEMORY && most && p->tn.workspace_bytes > most)
+        return tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE,
+                              "prepare asks for %llu bytes, and TN_PROP_MAX_ALLOCATION is %llu; "
+                              "it declines what it has no room for",
+                              (unsigned long long)p->tn.workspace_bytes, (unsigned long long)most);
     return !tc_excuses(verdict, TNP_KERNEL_WORKSPACE, status, "a workspace") &&
            tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "prepare, or its workspace: %s",
                           tc_reason(status, reason));
