@@ -149,7 +149,8 @@ enum {
     MOST_BYTES = 256 << 20,
     MOST_FILLS = 400,
     FEW = 4,
-    MORE = 20
+    MORE = 20,
+    LESS = 8
 };
 static const double WORK_SECONDS = 0.008, FILL_SECONDS = 100e-6;
 
@@ -176,14 +177,19 @@ static bool time_fills(tc_contract *k, tc_work *w, uint32_t n, double *out_least
     return true;
 }
 
-/* Memory of `bytes`, and how long a fill of it takes where nothing comes between: what more of them take
- * longer than a few, for a synchronization by itself may take longer than they do. */
+/* Memory of `bytes`, or of much less, which leaves the case some, where it turns out that there is not so
+ * much; and how long a fill of it takes where nothing comes between: what more of them take longer
+ * than a few, for a synchronization by itself may take longer than they do. */
 static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
     void *host;
     tc_owned *o = own(k, w->subject);
-    if (!o || !tc_must(k, TNP_ALLOC_HANDLE,
-                       tc_alloc(w->subject, TN_SPACE_DEVICE, bytes, &o->memory, &host),
-                       "alloc of memory for long work"))
+    if (!o)
+        return false;
+    tn_status status = tc_alloc(w->subject, TN_SPACE_DEVICE, bytes, &o->memory, &host);
+    for (; tc_lacks(status) && bytes / LESS >= SMALLEST_BYTES;
+         status = tc_alloc(w->subject, TN_SPACE_DEVICE, bytes, &o->memory, &host))
+        bytes /= LESS;
+    if (!tc_must(k, TNP_ALLOC_HANDLE, status, "alloc of memory for long work"))
         return false;
     w->memory = o->memory;
     w->bytes = bytes;
@@ -213,8 +219,9 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     uint64_t first = LEAST_BYTES;
     while (first > most && first > SMALLEST_BYTES) /* a small device, or several works on one */
         first /= 2;
-    for (uint64_t bytes = first;
-         try_work(k, out, bytes) && out->seconds < FILL_SECONDS && bytes * 4 <= most; bytes *= 4)
+    for (uint64_t bytes = first; try_work(k, out, bytes) && out->seconds < FILL_SECONDS &&
+                                 out->bytes == bytes && bytes * 4 <= most;
+         bytes *= 4)
         release(k->owned);
     double wanted = out->seconds > 0 ? WORK_SECONDS / out->seconds : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;

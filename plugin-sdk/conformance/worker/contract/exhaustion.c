@@ -69,7 +69,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
     void *host;
     for (int i = 0; i < 20; i++) {
         tc_host_forget();
-        tn_status status = tc_alloc(s, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
+        tn_status status = tc_alloc_any(s, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
         if (status == TN_OK)
             s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         else
@@ -322,7 +322,7 @@ static void exhaustion_huge(tc_contract *k) {
                 continue;
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
-            tn_status status = tc_alloc(&s, space, sizes[i], &memory, &host);
+            tn_status status = tc_alloc_any(&s, space, sizes[i], &memory, &host);
             tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY, what);
             if (status == TN_OK)
                 s.memory->dealloc(s.device, space, memory);

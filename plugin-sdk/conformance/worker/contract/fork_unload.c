@@ -355,7 +355,7 @@ static void call_in_vain(const tc_subject *s) {
     tn_device_impl *none;
     tn_cell cell;
     tc_alloc(s, (tn_memory_space)0x7f, 64, &memory, &host);
-    tc_alloc(s, TN_SPACE_DEVICE, UINT64_C(1) << 62, &memory, &host);
+    tc_alloc_any(s, TN_SPACE_DEVICE, UINT64_C(1) << 62, &memory, &host);
     s->ops->open(s->self, UINT32_MAX, &none);
     s->ops->property(s->self, s->index, TN_PROP_VENDOR - 1, &cell);
 }

@@ -22,6 +22,20 @@ static uint64_t choose_bytes(const tc_subject *s) {
     return bytes;
 }
 
+/* Does the device have so much, as far as one can tell who does not know what there is? */
+static bool has_room(const tc_subject *s, int32_t space, uint64_t bytes) {
+    tn_memory blocks[BLOCKS + 1] = {0};
+    void *host;
+    tn_status status = TN_OK;
+    for (int i = 0; i <= BLOCKS && status == TN_OK; i++)
+        status = tc_alloc(s, space, i < BLOCKS ? bytes : 100, &blocks[i], &host);
+    bool lacks = tc_lacks(status);
+    for (int i = 0; i <= BLOCKS; i++)
+        if (blocks[i])
+            s->memory->dealloc(s->device, space, blocks[i]);
+    return !lacks;
+}
+
 static bool is_any(tc_contract *k, const tc_buffer *first, tn_memory memory) {
     for (int i = 0; i < FIRST; i++)
         if (first[i].memory == memory) {
@@ -65,11 +79,14 @@ static void total(tc_contract *k) {
     bool ok = true;
     for (int i = 0; i < FIRST && ok; i++)
         ok = tc_buffer_create(k, &s, TN_SPACE_DEVICE, 256, &first[i]);
+    int32_t space = pinned ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
     uint64_t bytes = choose_bytes(&s);
+    while (bytes > MIB && !has_room(&s, space, bytes))
+        bytes /= 2;
     double end = tc_now() + PINNED_SECONDS;
     for (uint64_t i = 0; ok && i < MOST && i * BLOCKS * bytes < TOTAL; i++)
         if (!pinned || tc_now() < end)
-            ok = come_and_go(k, &s, first, pinned ? TN_SPACE_PINNED : TN_SPACE_DEVICE, bytes);
+            ok = come_and_go(k, &s, first, space, bytes);
     for (int i = 0; i < FIRST && ok; i++)
         ok = tc_buffer_check(k, &first[i], s.stream, TNP_FREE_RETURNS_MEMORY,
                              "an allocation that lived while gigabytes came and went");

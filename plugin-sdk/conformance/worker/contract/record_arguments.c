@@ -109,6 +109,8 @@ static void make_calls(scene *n, tc_arena *arena, const char *line, bool laid_ou
             tc_unplace(&q->placed);
         if (none.status == TC_FAIL || none.status == TC_ERROR)
             tc_verdict_set(k->out, none.status, none.requirement, "%s", none.message);
+        if (tc_lacks(TN_ERR_OUT_OF_MEMORY))
+            return;
     }
 }
 
@@ -139,7 +141,8 @@ typedef struct share {
     int last;
 } share;
 
-/* A call that no record takes is left out from then on. */
+/* A call that no record takes, or for whose workspace there is no memory beside the others', is left out from
+ * then on. */
 static void *queue_share(void *context) {
     share *s = context;
     for (int i = s->first; i < s->n->n && s->status == TN_OK; i += s->step) {
@@ -148,7 +151,7 @@ static void *queue_share(void *context) {
             continue;
         s->last = i;
         s->status = tc_call_placed(&q->placed);
-        q->declined = s->status == TN_ERR_UNSUPPORTED;
+        q->declined = s->status == TN_ERR_UNSUPPORTED || tc_lacks(s->status);
         if (q->declined)
             s->status = TN_OK;
     }
@@ -223,7 +226,7 @@ static bool queue_some(scene *n, bool captured) {
         if ((i % STREAMS == 0) != captured)
             continue;
         status = tc_call_placed(&q->placed);
-        q->declined = status == TN_ERR_UNSUPPORTED;
+        q->declined = status == TN_ERR_UNSUPPORTED || tc_lacks(status);
         if (!q->declined && !tc_must(n->k, TNP_CAPTURE_RECORDS, status, q->line))
             return false;
     }

@@ -134,6 +134,8 @@ static void ask_alignment(tc_contract *k, int32_t space, uint64_t bytes, uint64_
     a.bytes = bytes;
     a.alignment = alignment;
     asked = a;
+    if (space == TN_SPACE_DEVICE && s->max_allocation && bytes > s->max_allocation)
+        return; /* more than anybody asks for */
     snprintf(what, sizeof what, "alloc of %llu bytes in space %d aligned to %llu",
              (unsigned long long)bytes, (int)space, (unsigned long long)alignment);
     tc_host_forget();

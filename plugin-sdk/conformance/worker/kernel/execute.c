@@ -17,7 +17,8 @@
 static bool set_up_failed(tc_verdict *verdict, tn_requirement requirement, const char *what,
                           tn_status status) {
     char reason[TC_MESSAGE];
-    return tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
+    return !tc_excuses(verdict, requirement, status, what) &&
+           tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
 }
 
 /* What lies on the shelf, if there is enough. */
@@ -84,6 +85,14 @@ static tn_status find_room(tc_placed *p, const tc_operand *o, tn_memory *out, ui
     return TN_OK;
 }
 
+/* Others of the call have been written to, perhaps, and go now: first the writes end. */
+static bool no_room(tc_placed *p, tn_status status, tc_verdict *verdict) {
+    set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
+    if (p->tn.stream)
+        p->subject->ops->streams->synchronize(p->tn.stream);
+    return false;
+}
+
 static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
                          tc_verdict *verdict) {
     tc_subject *s = p->subject;
@@ -95,7 +104,7 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
                               "the device has no %llu bytes for a tensor",
                               (unsigned long long)o->bytes);
     if (status != TN_OK)
-        return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
+        return no_room(p, status, verdict);
     tc_piece piece;
     for (uint64_t i = 0; tc_operand_piece(o, i, placed_bytes(p->call, o), &piece); i++) {
         status = s->memory->copy_from_host(s->device, p->tn.stream, memory, start + piece.at,
@@ -253,16 +262,18 @@ static unsigned char unwritten(const tc_placed *p) {
     return some % 2 == 0 ? 0xff : 0x7f;
 }
 
+/* Its guards: what lies between, which may be large, is the kernel's. */
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->workspace)
         return true;
-    unsigned char *image = room_for(p, p->workspace_room, verdict);
-    if (!image || !read_bytes(p, p->workspace, 0, p->workspace_room, image, verdict))
+    uint64_t guard = p->subject->alignment, end = p->workspace_room - guard;
+    unsigned char *guards = room_for(p, 2 * guard, verdict);
+    if (!guards || !read_bytes(p, p->workspace, 0, guard, guards, verdict) ||
+        !read_bytes(p, p->workspace, end, guard, guards + guard, verdict))
         return false;
-    uint64_t guard = p->subject->alignment;
     unsigned char byte = unwritten(p);
-    for (uint64_t i = 0; i < guard; i++)
-        if (image[i] != byte || image[p->workspace_room - 1 - i] != byte)
+    for (uint64_t i = 0; i < 2 * guard; i++)
+        if (guards[i] != byte)
             out->workspace_overrun = true;
     return true;
 }
@@ -401,7 +412,10 @@ static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
     if (p->workspace)
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->workspace);
     p->workspace_room = bytes + 2 * s->alignment;
-    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, p->workspace_room, &p->workspace, &host);
+    /* A plan that is more than the device has in one is the kernel's mistake. */
+    bool never = s->max_allocation && bytes > s->max_allocation;
+    tn_status status = (never ? tc_alloc_any : tc_alloc)(s, TN_SPACE_DEVICE, p->workspace_room,
+                                                         &p->workspace, &host);
     return status == TN_OK ? s->memory->fill(s->device, p->tn.stream, p->workspace, 0, unwritten(p),
                                              p->workspace_room)
                            : status;
@@ -503,7 +517,15 @@ bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict) {
     tc_host_forget();
     tn_status status = tc_prepare_placed(p);
     *out_declined = status == TN_ERR_UNSUPPORTED;
-    return status == TN_OK || *out_declined ||
+    if (status == TN_OK || *out_declined)
+        return true;
+    uint64_t most = p->subject->max_allocation;
+    if (status == TN_ERR_OUT_OF_MEMORY && most && p->tn.workspace_bytes > most)
+        return tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE,
+                              "prepare asks for %llu bytes, and TN_PROP_MAX_ALLOCATION is %llu; "
+                              "it declines what it has no room for",
+                              (unsigned long long)p->tn.workspace_bytes, (unsigned long long)most);
+    return !tc_excuses(verdict, TNP_KERNEL_WORKSPACE, status, "a workspace") &&
            tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "prepare, or its workspace: %s",
                           tc_reason(status, reason));
 }

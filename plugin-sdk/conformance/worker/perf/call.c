@@ -102,6 +102,8 @@ static bool time_placed(timed_call *t, tc_figures *out, tc_verdict *verdict) {
     if (status == TN_ERR_UNSUPPORTED)
         good = tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
                               "prepare or run of every record declines this call");
+    else if (tc_excuses(verdict, TNP_KERNEL_RESULT, status, t->whole.record->op))
+        good = false;
     else if (status != TN_OK)
         good = tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_RESULT, "%s: %s", t->whole.record->op,
                               tc_reason(status, reason));

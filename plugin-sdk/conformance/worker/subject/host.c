@@ -341,6 +341,11 @@ void tc_host_forget(void) {
     message_status = TN_OK;
 }
 
+void tc_host_remember(tn_status status, const char *text) {
+    snprintf(message, sizeof message, "%s", text);
+    message_status = status;
+}
+
 bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text) {
     pthread_mutex_lock(&misuse_lock);
     *out_requirement = misuse_requirement;

@@ -27,6 +27,7 @@ void tc_host_poor_destroy(tn_host *host);
 const char *tc_host_message(void);
 tn_status tc_host_message_status(void);
 void tc_host_forget(void);
+void tc_host_remember(tn_status status, const char *text); /* as if it had been given */
 
 bool tc_is_utf8(const char *text);
 

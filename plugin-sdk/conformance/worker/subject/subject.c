@@ -1,6 +1,7 @@
 /* See subject.h. */
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
+#include "plugin-sdk/conformance/worker/subject/held.h"
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include <dlfcn.h>
@@ -152,8 +153,56 @@ static void check_refused(const tn_allocation *asked, const tn_allocation *now) 
                       (unsigned long long)asked->bytes);
 }
 
+/* Why this thread's last allocation came to nothing, where that is no fault of the device's. */
+typedef struct lacking {
+    bool too_large, full;
+    uint64_t bytes, most;
+} lacking;
+static _Thread_local lacking lack;
+
+/* `info` may fail with a message of its own: that of the refusal stays. */
+static bool fills(const tc_subject *s, int32_t space, uint64_t bytes, uint64_t given) {
+    char message[TC_MESSAGE];
+    tn_status status = tc_host_message_status();
+    snprintf(message, sizeof message, "%s", tc_host_message());
+    bool full = tc_held_fills(s->memory, s->device, space, bytes, given);
+    tc_host_remember(status, message);
+    return full;
+}
+
+bool tc_lacks(tn_status status) {
+    return status == TN_ERR_OUT_OF_MEMORY && (lack.too_large || lack.full);
+}
+
+bool tc_excuses(tc_verdict *verdict, tn_requirement requirement, tn_status status,
+                const char *what) {
+    if (!tc_lacks(status) || (requirement == TNP_FREE_RETURNS_MEMORY && !lack.too_large))
+        return false;
+    if (lack.too_large)
+        tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
+                       "%s: it takes %llu bytes in one, and TN_PROP_MAX_ALLOCATION is %llu", what,
+                       (unsigned long long)lack.bytes, (unsigned long long)lack.most);
+    else
+        tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
+                       "%s: the device has no %llu bytes beside all that the case holds", what,
+                       (unsigned long long)lack.bytes);
+    return true;
+}
+
 tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
                    void **out_host) {
+    uint64_t most = space == TN_SPACE_DEVICE ? s->max_allocation : 0;
+    if (!most || bytes <= most)
+        return tc_alloc_any(s, space, bytes, out_memory, out_host);
+    lack = (lacking){.too_large = true, .bytes = bytes, .most = most};
+    tc_host_remember(TN_ERR_OUT_OF_MEMORY, "more than TN_PROP_MAX_ALLOCATION in one");
+    *out_memory = 0;
+    *out_host = NULL;
+    return TN_ERR_OUT_OF_MEMORY;
+}
+
+tn_status tc_alloc_any(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                       void **out_host) {
     tn_allocation allocation = {.struct_size = sizeof allocation,
                                 .bytes = bytes,
                                 .alignment = s->alignment,
@@ -161,9 +210,15 @@ tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory
                                 .memory = UINT64_C(0x5a5a5a5a5a5a5a5a),
                                 .host = &allocation};
     tn_allocation asked = allocation;
+    uint64_t given = tc_held_given();
     tn_status status = s->memory->alloc(s->device, &allocation);
+    lack = (lacking){0};
     if (status != TN_OK)
         check_refused(&asked, &allocation);
+    if (status == TN_ERR_OUT_OF_MEMORY) {
+        lack.full = fills(s, space, bytes, given);
+        lack.bytes = bytes;
+    }
     if (status == TN_OK && allocation.memory == 0) { /* which nobody may give back */
         tc_host_blame(TNP_ALLOC_HANDLE, "alloc: TN_OK with handle 0, which is no memory");
         status = TN_ERR_INTERNAL;
@@ -191,6 +246,7 @@ static bool shared_open;
 
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out) {
     char why[TC_MESSAGE];
+    lack = (lacking){0}; /* of the case before */
     if (shared_open)
         return &shared;
     if (!tc_subject_open(&shared, options->plugin, options->device, tc_host_table(), why)) {

@@ -55,9 +55,23 @@ bool tc_has_info(const tc_subject *s);
 /* What a refused alloc may leave behind: what was asked for, and what it gives out as it was or cleared. */
 bool tc_is_as_asked(tn_allocation now, const tn_allocation *asked);
 
-/* Memory of the device's own alignment, without flags; where there is none both outputs are cleared. */
+/* Memory of the device's own alignment, without flags; where there is none both outputs are cleared.
+ * More than TN_PROP_MAX_ALLOCATION is not asked for, and is TN_ERR_OUT_OF_MEMORY. */
 tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
                    void **out_host);
+
+/* The same, asked for whatever the size: for what is to be refused. */
+tn_status tc_alloc_any(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                       void **out_host);
+
+/* Has tc_alloc come to nothing, with that status, last on this thread, by no fault of the device's: too
+ * much in one for it, or all that it has is held (held.h)? */
+bool tc_lacks(tn_status status);
+
+/* Then the case is `unsupported`. That what was freed is there again, TNP_FREE_RETURNS_MEMORY, is excused
+ * by the size only. */
+bool tc_excuses(tc_verdict *verdict, tn_requirement requirement, tn_status status,
+                const char *what);
 
 /* What `info` says is free of device memory; the largest number where it does not say, or where the
  * memory is the host's, of which everybody takes all the time. */

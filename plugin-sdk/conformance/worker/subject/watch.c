@@ -1,6 +1,7 @@
 /* See watch.h. */
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
+#include "plugin-sdk/conformance/worker/subject/held.h"
 #include "plugin-sdk/conformance/worker/subject/host.h"
 
 #include <stdatomic.h>
@@ -126,6 +127,26 @@ static struct {
     }
 FUNCTIONS(STATUS, NOTHING)
 
+/* What the suite holds is counted as the plugin gives it and before the plugin has it back, when the
+ * handle may be another's. */
+static tn_status alloc_held(tn_device_impl *device, tn_allocation *a) {
+    tn_status status = memory_alloc(device, a);
+    if (status == TN_OK && a->memory)
+        tc_held_add(device, a->space, a->memory, a->bytes);
+    return status;
+}
+
+static void dealloc_held(tn_device_impl *device, int32_t space, tn_memory memory) {
+    uint64_t bytes = tc_held_remove(device, space, memory);
+    memory_dealloc(device, space, memory);
+    tc_held_removed(bytes);
+}
+
+static void close_held(tn_device_impl *device) {
+    tc_held_forget(device);
+    devices_close(device);
+}
+
 /* As much of a table as there is of it. */
 static void take(void *to, const void *from, uint64_t known) {
     uint64_t size = 0;
@@ -146,6 +167,9 @@ const tn_device_ops *tc_watch_devices(const tn_device_ops *ops) {
     if (own.table.function) \
         watched.table.function = table##_##function;
     FUNCTIONS(WATCH, WATCH)
+    watched.memory.alloc = own.memory.alloc ? alloc_held : NULL;
+    watched.memory.dealloc = own.memory.dealloc ? dealloc_held : NULL;
+    watched.devices.close = own.devices.close ? close_held : NULL;
     watched.devices.memory = own.devices.memory ? &watched.memory : NULL;
     watched.devices.streams = own.devices.streams ? &watched.streams : NULL;
     watched.devices.events = own.devices.events ? &watched.events : NULL;
