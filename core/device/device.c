@@ -74,6 +74,7 @@ static tn_status read_properties(tni_device *d) {
     d->max_allocation = (uint64_t)max_allocation;
     d->dtypes = with_storage_dtypes(
         (uint64_t)integer_property(p, index, TN_PROP_DTYPES, TN_DTYPES_ALL) & TNI_DTYPES_KNOWN);
+    d->flushes = (uint64_t)integer_property(p, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
     d->spaces = (uint64_t)integer_property(p, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE);
     d->host_memory = property(p, index, TN_PROP_UNIFIED_MEMORY, tn_bool(false)).v.boolean != 0;
     return TN_OK;

@@ -52,6 +52,7 @@ typedef struct tni_device {
     struct tni_allocator *allocator;
     tn_stream default_stream;
     uint64_t dtypes;         /* mask it can store */
+    uint64_t flushes;        /* mask of those whose subnormal numbers it may take for zero */
     uint64_t alignment;      /* of allocations */
     uint64_t max_allocation; /* 0 = no limit */
     uint64_t spaces;         /* mask of tn_memory_space it serves */

@@ -154,3 +154,8 @@ bool tn_device_has_dtype(tn_device device, tn_dtype dtype) {
     const tni_device *d = tni_device_get(device);
     return d && tni_is_dtype(dtype) && (d->dtypes & TN_DTYPE_BIT(dtype));
 }
+
+bool tn_device_flushes_subnormals(tn_device device, tn_dtype dtype) {
+    const tni_device *d = tni_device_get(device);
+    return d && tni_is_dtype(dtype) && (d->flushes & TN_DTYPE_BIT(dtype));
+}

@@ -155,6 +155,26 @@ static void bounds_are_tight(void **state) {
     assert_true(verdict_of(TC_TOLERANCE_SUM, TN_F32, NAN, NAN, 1) <= 1);
 }
 
+static void a_flushed_subnormal_passes_where_the_subject_says_so(void **state) {
+    double zero = 0, subnormal = 0x1p-20, normal = 0x1.8p-14;
+    tc_operator op = {.name = "probe", .text = "", .tolerance = TC_TOLERANCE_EXACT};
+    tc_outcome g = {.n = 1}, r = {.n = 1};
+    g.results[0] = (tc_result){.dtype = TN_F16, .numel = 1, .reals = &zero};
+    r.results[0] = (tc_result){.dtype = TN_F64, .numel = 1, .reals = &subnormal};
+    for (int flushes = 0; flushes < 2; flushes++) {
+        tc_sample s = {.dtype = TN_F16,
+                       .flushes = flushes ? TN_DTYPE_BIT(TN_F16) : TN_DTYPE_BIT(TN_F32)};
+        tc_verdict v = {0};
+        tc_compare(&op, &s, &g, NULL, &r, NULL, &v);
+        assert_int_equal(v.status, flushes ? TC_PASS : TC_FAIL);
+    }
+    tc_sample s = {.dtype = TN_F16, .flushes = TN_DTYPE_BIT(TN_F16)};
+    tc_verdict v = {0};
+    r.results[0].reals = &normal;
+    tc_compare(&op, &s, &g, NULL, &r, NULL, &v);
+    assert_int_equal(v.status, TC_FAIL);
+}
+
 static int close_pair(void **state) {
     tc_device_pair_close();
     return 0;
@@ -170,6 +190,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(kernels_are_left_out_where_operators_can_do_without),
         cmocka_unit_test(faulty_kernels_are_caught),
         cmocka_unit_test(bounds_are_tight),
+        cmocka_unit_test(a_flushed_subnormal_passes_where_the_subject_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, close_pair);
 }

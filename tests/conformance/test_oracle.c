@@ -163,6 +163,33 @@ static void a_flushed_subnormal_passes_where_the_device_says_so(void **state) {
     tc_arena_finish(&f.arena);
 }
 
+/* Of those dtypes alone; where it is of no dtype of the call, the bytes are those of any device. */
+static void who_flushes_subnormal_numbers_is_asked_none(void **state) {
+    static const char line[] = "kernel/mul T=f32 self=[700] other=[700] data=special";
+    static const uint64_t flushes[] = {0, TN_DTYPE_BIT(TN_F64), TN_DTYPE_BIT(TN_F32)};
+    unsigned char *images[3];
+    fixture f[3];
+    int n_subnormal[3] = {0};
+    char why[TC_MESSAGE];
+    for (int k = 0; k < 3; k++) {
+        memset(&f[k], 0, sizeof f[k]);
+        assert_true(tc_case_parse(line, &f[k].c, why));
+        assert_true(tc_invocation_parse(&f[k].c, &f[k].arena, &f[k].call, why));
+        f[k].call.flushes = flushes[k];
+        assert_true(tc_invocation_fill(&f[k].call, 1, why));
+        images[k] = f[k].call.args[0].tensor.image;
+        for (int a = 0; a < 2; a++)
+            for (int64_t i = 0; i < f[k].call.args[a].tensor.shape.numel; i++)
+                n_subnormal[k] +=
+                    fpclassify((float)f[k].call.args[a].tensor.values[i].f) == FP_SUBNORMAL;
+    }
+    assert_true(n_subnormal[0] > 100);
+    assert_int_equal(n_subnormal[2], 0);
+    assert_memory_equal(images[0], images[1], 700 * sizeof(float));
+    for (int k = 0; k < 3; k++)
+        tc_arena_finish(&f[k].arena);
+}
+
 static void a_boolean_is_0_or_1(void **state) {
     fixture f;
     tc_verdict v;
@@ -364,6 +391,7 @@ int main(void) {
         cmocka_unit_test(one_wrong_element_of_any_operator_fails),
         cmocka_unit_test(the_sign_of_a_zero_counts_where_the_record_says_so),
         cmocka_unit_test(a_flushed_subnormal_passes_where_the_device_says_so),
+        cmocka_unit_test(who_flushes_subnormal_numbers_is_asked_none),
         cmocka_unit_test(a_boolean_is_0_or_1),
         cmocka_unit_test(no_bound_is_negative),
         cmocka_unit_test(a_bound_that_is_none_is_a_mistake_of_the_suite),

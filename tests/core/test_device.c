@@ -29,6 +29,9 @@ static void test_a_device_is_opened_by_its_name(void **state) {
     assert_true(tn_device_has_dtype(other, TN_F32));
     assert_false(tn_device_has_dtype(other, TN_F64));
     assert_false(tn_device_has_dtype(other, TN_DTYPE_NONE));
+    assert_true(tn_device_flushes_subnormals(other, TN_F32));
+    assert_false(tn_device_flushes_subnormals(other, TN_F16));
+    assert_false(tn_device_flushes_subnormals(other, TN_DTYPE_NONE));
     assert_int_equal(tni_device_get(other)->ordinal, 1);
     assert_ptr_equal(tni_device_at(0), d);
     assert_null(tni_device_at(2));

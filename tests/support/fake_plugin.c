@@ -384,6 +384,9 @@ static tn_status property(tn_instance *s, uint32_t index, int32_t which, tn_cell
     case TN_PROP_SPACES:
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
         return TN_OK;
+    case TN_PROP_FLUSHES_SUBNORMALS:
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = TN_DTYPE_BIT(TN_F32)};
+        return TN_OK;
     case TN_PROP_DTYPES:
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64)};
         return TN_OK;

@@ -33,6 +33,8 @@ TN_API uint32_t tn_device_count(const char *type);
 TN_API bool tn_device_equal(tn_device a, tn_device b);
 /* Can the device store elements of this dtype? */
 TN_API bool tn_device_has_dtype(tn_device device, tn_dtype dtype);
+/* May its kernels take subnormal numbers of this dtype for zero? */
+TN_API bool tn_device_flushes_subnormals(tn_device device, tn_dtype dtype);
 /* Waits for all work on the device; reports errors of that work. */
 TN_API tn_status tn_synchronize(tn_device device);
 

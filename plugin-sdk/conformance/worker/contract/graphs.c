@@ -243,7 +243,7 @@ static tc_invocation *read_call(tc_contract *k, const char *line, int turn) {
     }
     uint64_t surroundings = call->seed;
     call->seed += 0x1000003 * (uint64_t)turn;
-    if (!tc_invocation_fill(call, surroundings, why)) {
+    if (!tc_fill_for(k->subject, call, surroundings, why)) {
         TC_CASE_ERROR(k->out, "%s: %s", line, why);
         return NULL;
     }

@@ -170,7 +170,7 @@ static bool prepare_kernel(tc_trial *t) {
     tc_case *c = tc_arena_array(&t->k->arena, 1, sizeof *c);
     if (!c || !tc_case_parse(t->line, c, why) ||
         !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
-        !tc_invocation_fill(&t->call, t->call.seed, why))
+        !tc_fill_for(&t->s, &t->call, t->call.seed, why))
         return TC_CASE_ERROR(t->k->out, "%s: %s", t->line, c ? why : "no memory");
     if (tc_find_kernel(&t->s, &t->call, NULL, &kernel) != TC_CLAIMED)
         return false;

@@ -34,7 +34,7 @@ static void call_first(tc_sink *sink, const char *line) {
                 tc_invocation_parse(&c, &arena, &call, why);
     if (good)
         w->record = call.record;
-    if (good && prepares(s, &call) && tc_invocation_fill(&call, call.seed, why) &&
+    if (good && prepares(s, &call) && tc_fill_for(s, &call, call.seed, why) &&
         tc_execute(s, &call, &result, &v) && tc_check_success(&call, &result, &v)) {
         tc_check_untouched(&call, &result, &v);
         tc_check_outputs(&call, &result, s, &v);

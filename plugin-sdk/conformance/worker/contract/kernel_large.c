@@ -86,7 +86,7 @@ static bool place(scene *n) {
     tc_verdict none = {.status = TC_PASS};
     if (!tc_case_parse(n->large->line, &c, why) ||
         !tc_invocation_parse(&c, &k->arena, &n->call, why) ||
-        !tc_invocation_fill(&n->call, n->call.seed, why))
+        !tc_fill_for(k->subject, &n->call, n->call.seed, why))
         return TC_CASE_ERROR(k->out, "%s: %s", n->large->line, why);
     bool placed = tc_place_call(k->subject, k->subject->stream, &n->call, &n->placed, &none);
     while (placed && !(n->placed.kernel->flags & TN_KERNEL_INDEX64))

@@ -166,7 +166,7 @@ const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_probe work,
         const tn_kernel *kernel;
         if (!c || !tc_case_parse(calls[work][i], c, why) ||
             !tc_invocation_parse(c, &k->arena, call, why) ||
-            !tc_invocation_fill(call, call->seed, why)) {
+            !tc_fill_for(s, call, call->seed, why)) {
             TC_CASE_ERROR(k->out, "%s: %s", calls[work][i], c ? why : "the host has no memory");
             return NULL;
         }

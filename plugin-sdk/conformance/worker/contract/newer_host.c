@@ -9,7 +9,7 @@ static void call_as_newer(tc_contract *k, const char *line, tc_arena *arena, tc_
     tc_invocation call;
     tc_result result;
     if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, arena, &call, why) ||
-        !tc_invocation_fill(&call, call.seed, why))
+        !tc_fill_for(k->subject, &call, call.seed, why))
         return;
     call.newer = true;
     if (tc_execute(k->subject, &call, &result, v) && tc_check_success(&call, &result, v)) {

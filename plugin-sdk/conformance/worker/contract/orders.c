@@ -37,7 +37,7 @@ static void run_line(tc_contract *k, tc_subject *s, const char *line) {
     tc_result result = {0};
     tc_verdict v = {0};
     if (!call || !tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &k->arena, call, why) ||
-        !tc_invocation_fill(call, call->seed, why)) {
+        !tc_fill_for(s, call, call->seed, why)) {
         TC_CASE_ERROR(k->out, "%s: %s", line, call ? why : "no memory");
         return;
     }

@@ -28,7 +28,7 @@ static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uin
     if (!tc_case_parse(line, &p->c, why) || !tc_invocation_parse(&p->c, &k->arena, &p->call, why))
         return TC_CASE_ERROR(k->out, "%s: %s", line, why);
     p->call.seed += 0x1000003 * seed;
-    if (!tc_invocation_fill(&p->call, p->call.seed + seed, why))
+    if (!tc_fill_for(k->subject, &p->call, p->call.seed + seed, why))
         return TC_CASE_ERROR(k->out, "%s: %s", line, why);
     return p->call.in_place < 0 &&
            tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&

@@ -194,7 +194,7 @@ static void one(tc_contract *k, const char *line) {
     char why[TC_MESSAGE];
     tc_invocation *call = tc_arena_array(&k->arena, 1, sizeof *call);
     if (!call || !tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &k->arena, call, why) ||
-        !tc_invocation_fill(call, call->seed, why))
+        !tc_fill_for(k->subject, call, call->seed, why))
         TC_CASE_ERROR(k->out, "%s: %s", line, call ? why : "no memory");
     else if (tc_place_call(k->subject, k->subject->stream, call, &placed, k->out))
         for (int i = 0; i < N_MANNERS && !tc_failed(k); i++)

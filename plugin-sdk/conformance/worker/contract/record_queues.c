@@ -16,7 +16,7 @@ static void place(tc_contract *k, const char *line, queued *q) {
     tc_subject *s = k->subject;
     char why[TC_MESSAGE];
     if (!tc_case_parse(line, &q->c, why) || !tc_invocation_parse(&q->c, &k->arena, &q->call, why) ||
-        !tc_invocation_fill(&q->call, q->call.seed, why))
+        !tc_fill_for(s, &q->call, q->call.seed, why))
         TC_CASE_ERROR(k->out, "%s: %s", line, why);
     else if (tc_place_call(s, s->stream, &q->call, &q->placed, k->out) &&
              tc_call_placed(&q->placed) == TN_OK)

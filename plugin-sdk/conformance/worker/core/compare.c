@@ -6,13 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits of a significand, the implied one included, and the least exponent of a normal number. */
+/* Bits of a significand, the implied one included. */
 static int n_bits(tn_dtype dtype) {
     return dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
-}
-
-static int least_exponent(tn_dtype dtype) {
-    return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
 }
 
 static double unit(tn_dtype dtype) {
@@ -21,7 +17,7 @@ static double unit(tn_dtype dtype) {
 
 /* Distance of two neighbours at x. */
 static double ulp(tn_dtype dtype, double x) {
-    int exponent = least_exponent(dtype);
+    int exponent = tc_least_exponent(dtype);
     if (x != 0 && isfinite(x) && ilogb(x) > exponent)
         exponent = ilogb(x);
     return ldexp(1, exponent - n_bits(dtype) + 1);
@@ -116,7 +112,7 @@ static void compare_reals(const tc_operator *op, const tc_scale *s, uint32_t i,
             limit = 2 * ulp(s->dtype, r);
         if (isnan(r) || isnan(g))
             share = isnan(r) == isnan(g) ? 0 : INFINITY;
-        else if (g != r)
+        else if (g != r && !(g == 0 && fabs(r) - limit <= s->most_flushed))
             share = limit > 0 && isfinite(g) && isfinite(r) ? fabs(g - r) / limit : INFINITY;
         if (isfinite(share) && limit > 0 && isfinite(g - r))
             bias += (g - r) / limit / (double)got->numel;
@@ -208,6 +204,8 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
         how.is_sensitive = has_m && tc_is_sensitive(op);
         if (got->in_steps && op->tolerance != TC_TOLERANCE_EXACT)
             how.tolerance = TC_TOLERANCE_COMPOSITE;
+        how.most_flushed =
+            s->flushes & TN_DTYPE_BIT(g->dtype) ? ldexp(1, tc_least_exponent(g->dtype)) : -INFINITY;
         for (uint32_t t = 0; t < s->n_inputs; t++)
             for (int64_t e = 0; e < s->inputs[t].numel; e++)
                 how.input = fmax(how.input, fabs(s->inputs[t].reals[e]));

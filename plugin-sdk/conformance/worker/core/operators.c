@@ -246,7 +246,7 @@ static void check(run *r) {
     int64_t element;
     if (r->dense.status)
         check_failure(r, &r->dense);
-    else if (!tc_same_bits(&r->got, &r->dense, &result, &element))
+    else if (!tc_same_bits(&r->got, &r->dense, r->sample.flushes, &result, &element))
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "%s(%s): output %u, element %lld: other bits than with dense inputs",
                        p->op->name, p->op->text, result, (long long)element);
@@ -264,6 +264,9 @@ static void run_call(run *r, const tc_options *options) {
                        "the subject is the CPU: there is no second device");
         return;
     }
+    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++)
+        if (tn_device_flushes_subnormals(r->pair->subject, d))
+            r->sample.flushes |= TN_DTYPE_BIT(d);
     if (!tc_sample_init(&r->sample, p->op, r->pair->cpu)) {
         suite_error(r, "the case's values");
         return;

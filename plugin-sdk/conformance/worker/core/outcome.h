@@ -66,9 +66,10 @@ typedef struct tc_scale {
     tc_tolerance tolerance;
     bool steps; /* of kind composite */
     tn_dtype dtype;
-    double n;       /* terms of a sum */
-    double largest; /* magnitude in this output */
-    double input;   /* in the inputs */
+    double n;            /* terms of a sum */
+    double largest;      /* magnitude in this output */
+    double input;        /* in the inputs */
+    double most_flushed; /* up to where a result may be zero as well; below 0: nowhere */
     bool cancels, is_sensitive;
 } tc_scale;
 
@@ -85,10 +86,10 @@ bool tc_has_kernel(const char *op, const char *device, tn_dtype dtype);
 void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got,
                 const tc_outcome *shape, const tc_outcome *reference, const tc_outcome *magnitude,
                 tc_verdict *v);
-/* The same bits, dtypes and shapes? */
 /* What an integer becomes in a dtype. */
 int64_t tc_wrap(int64_t x, tn_dtype dtype);
-bool tc_same_bits(const tc_outcome *a, const tc_outcome *b, uint32_t *out_result,
+/* The same bits, dtypes and shapes? Subnormal numbers of the dtypes of `flushes` are as good as zero. */
+bool tc_same_bits(const tc_outcome *a, const tc_outcome *b, uint64_t flushes, uint32_t *out_result,
                   int64_t *out_element);
 
 #endif

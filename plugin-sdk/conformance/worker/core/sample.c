@@ -128,6 +128,13 @@ static double value(tc_sample *s, const tc_input *in, int64_t i) {
     return is_floating(in->dtype) && !s->whole ? real_value(s, in, i) : whole_value(s, in, i);
 }
 
+/* The nearest number that the subject does not take for zero. */
+static double spared(const tc_sample *s, tn_dtype dtype, double x) {
+    double least = ldexp(1, tc_least_exponent(dtype));
+    bool is_flushed = s->flushes & TN_DTYPES_FLOAT & TN_DTYPE_BIT(dtype);
+    return is_flushed && x != 0 && fabs(x) < least ? copysign(least, x) : x;
+}
+
 /* Rounds the values to the dtype on the CPU, and keeps them both ways. */
 static bool make_values(tc_sample *s, tc_input *in, tn_device cpu) {
     TN_SCOPE;
@@ -141,7 +148,7 @@ static bool make_values(tc_sample *s, tc_input *in, tn_device cpu) {
     bool repeats = s->layout == TC_EXPANDED && in->rank > 0;
     int64_t slice = repeats ? in->numel / in->sizes[0] : in->numel;
     for (int64_t i = 0; i < in->numel; i++)
-        in->reals[i] = i < slice ? value(s, in, i) : in->reals[i - slice];
+        in->reals[i] = i < slice ? spared(s, in->dtype, value(s, in, i)) : in->reals[i - slice];
     tn_tensor *wide = tn_from_data(in->reals, tn_ints_of(in->sizes, in->rank), TN_F64, cpu);
     tn_tensor *narrow = tn_to_dtype(wide, in->dtype);
     return tn_to_host(narrow, in->bytes, n * (uint64_t)tn_dtype_size(in->dtype)) == TN_OK &&

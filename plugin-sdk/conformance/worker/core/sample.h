@@ -14,6 +14,11 @@
 
 enum { TC_MAX_ARGS = 16, TC_MAX_TENSORS = 16, TC_MAX_LIST = 8, TC_SAMPLE_RANK = 6 };
 
+/* The exponent of a floating dtype's smallest normal number. */
+static inline int tc_least_exponent(tn_dtype dtype) {
+    return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
+}
+
 typedef enum tc_fill {
     FILL_ANY,      /* [-2, 2] */
     FILL_POSITIVE, /* [0.5, 2] */
@@ -101,6 +106,7 @@ struct tc_sample {
     tc_layout layout; /* decides which values repeat (TC_EXPANDED) */
     int64_t scale;    /* every size above 1 is multiplied by it */
     bool whole;       /* small integers, exact in every dtype */
+    uint64_t flushes; /* dtypes that have no subnormal numbers here: the subject may flush them */
     uint64_t state;   /* of the numbers; starts as the case's seed */
     tn_cell args[TC_MAX_ARGS];
     tn_cell elements[TC_MAX_ARGS][TC_MAX_LIST]; /* of lists, before they are gathered */
@@ -119,7 +125,7 @@ tn_cell *tc_list_element(tc_sample *s, tn_cell *list, unsigned i);
 void tc_make_ints(tc_sample *s, tn_cell *cell, unsigned n, const int64_t *values);
 void tc_make_string(tn_cell *cell, const char *text);
 
-/* Makes the values; dtype, layout, scale, whole and state are set. False with an error of libtenon,
+/* Makes the values; dtype, layout, scale, whole, flushes and state are set. False with an error of libtenon,
  * or after `failed`. tc_sample_finish frees them, also then. */
 bool tc_sample_init(tc_sample *s, const tc_operator *op, tn_device cpu);
 void tc_sample_finish(tc_sample *s);

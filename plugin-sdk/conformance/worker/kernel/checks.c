@@ -7,6 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+bool tc_fill_for(const tc_subject *s, tc_invocation *call, uint64_t surroundings,
+                 char why[TC_MESSAGE]) {
+    call->flushes = s->flushes;
+    return tc_invocation_fill(call, surroundings, why);
+}
+
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;

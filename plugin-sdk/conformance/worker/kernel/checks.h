@@ -1,8 +1,12 @@
-/* Checks that apply to every kernel call, whatever it computes. */
+/* Filling a call for a subject, and checks that apply to every kernel call, whatever it computes. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
+
+/* Fills a call for the subject: tc_invocation_fill, without numbers that it may take for others. */
+bool tc_fill_for(const tc_subject *s, tc_invocation *call, uint64_t surroundings,
+                 char why[TC_MESSAGE]);
 
 /* The call succeeded; otherwise fails `out`. */
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out);

@@ -453,6 +453,29 @@ static void fill_elements(const tc_invocation *call, uint32_t a, tc_random *r) {
             tc_put(&o->values[i], element(call, a, i, terms, r));
 }
 
+/* What is left of a quotient is subnormal also where both numbers are normal. */
+static bool leaves_rest(const tc_record *record) {
+    return strcmp(record->op, "remainder") == 0 || strcmp(record->op, "floor_divide") == 0 ||
+           strcmp(record->op, "fmod") == 0;
+}
+
+/* The least number that is asked of what flushes subnormal ones: where a kernel multiplies or subtracts on the way to
+ * its result, one of which products and rests are normal. Those of f16 are in f32, in which it is computed. */
+static tc_real least_asked(const tc_record *record, tn_dtype dtype) {
+    tc_real normal = tc_smallest_normal(dtype);
+    bool has_steps = !record->pointwise || leaves_rest(record);
+    return has_steps && dtype != TN_F16 ? sqrtl(normal) : normal;
+}
+
+void tc_spare_subnormals(const tc_invocation *call, tc_operand *o) {
+    if (!(call->flushes & TN_DTYPES_FLOAT & TN_DTYPE_BIT(o->dtype)))
+        return;
+    tc_real least = least_asked(call->record, o->dtype);
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        if (o->values[i].f != 0 && fabsl(o->values[i].f) < least)
+            o->values[i].f = copysignl(least, o->values[i].f);
+}
+
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     bool own = call->record->family->fill && call->record->family->fill(call, a, r);
@@ -478,6 +501,10 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = o->values[0];
     }
     tc_operand_settle(o);
+    if (call->flushes & TN_DTYPE_BIT(o->dtype)) {
+        tc_spare_subnormals(call, o); /* known only now that they are rounded */
+        tc_operand_settle(o);
+    }
     bool has_digits = call->data == TC_DATA_DIGITS && call->scalar == (int32_t)a;
     for (int64_t i = 0; has_digits && i < o->shape.numel; i++)
         o->values[i] = cell; /* which is no element, and is not rounded to the dtype of those */

@@ -97,6 +97,7 @@ typedef struct tc_invocation {
     int32_t within;                   /* the argument whose memory others lie in, or -1 */
     uint32_t inner;                   /* bit A: argument A lies in the memory of `within` */
     tc_memory memory;
+    uint64_t flushes; /* no line says so: dtypes that the device may flush; no input is subnormal */
     bool newer;   /* no line says so: the host's structs have members behind those that there are */
     int64_t only; /* the element that is filled, or -1 for all */
     tc_value args[TC_MAX_ARGS];
@@ -137,6 +138,10 @@ bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char 
  * tensors may lie otherwise. Its values are those of `like`, whose arena is to live as long. */
 bool tc_invocation_fill_like(const tc_invocation *like, tc_invocation *call, uint64_t surroundings,
                              char why[TC_MESSAGE]);
+
+/* Of an operand's values, rounded to its dtype, each that the device may take for zero becomes one of that sign that it
+ * may not: zero itself would be another question, and no divisor. */
+void tc_spare_subnormals(const tc_invocation *call, tc_operand *o);
 
 /* Gives `to`, which has been filled, the values of `from`, a call of the same sizes. */
 void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to);

@@ -89,7 +89,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
         return;
     if (!tc_invocation_fill_inputs(call, call->seed, why) || !spoil(c, call, why) ||
         !tc_invocation_parse(c, call->arena, &valid, why) ||
-        !tc_invocation_fill(&valid, call->seed + 1, why)) {
+        !tc_fill_for(s, &valid, call->seed + 1, why)) {
         TC_CASE_ERROR(out, "%s", why);
         return;
     }

@@ -100,7 +100,7 @@ static bool prepare_lane(tc_comparison *m, lane *l, int which, tn_stream_impl *s
         l->calls[i] = call;
         l->calls[i].arena = &l->arena;
         l->calls[i].seed = seed + (uint64_t)i; /* what is another call's shows */
-        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why))
+        if (!tc_fill_for(m->subject, &l->calls[i], seed + (uint64_t)i, why))
             return TC_CASE_ERROR(m->out, "%s", why);
         if (!tc_place_call(m->subject, stream, &l->calls[i], &l->placed[i], m->out))
             return false;

@@ -34,7 +34,7 @@ static void call_once(turns *t, const char *line, const char *what) {
     }
     call.seed = t->m->call.seed + 0x1000003 * ++t->n;
     if (tc_claimed_kernel(t->m->subject, &call, &v) &&
-        tc_invocation_fill(&call, call.seed ^ 0x5eed, why) &&
+        tc_fill_for(t->m->subject, &call, call.seed ^ 0x5eed, why) &&
         tc_execute_on(t->shelf, t->m->subject, &call, &result, &v) &&
         tc_check_success(&call, &result, &v)) {
         tc_check_untouched(&call, &result, &v);
