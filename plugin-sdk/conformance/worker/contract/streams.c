@@ -9,6 +9,12 @@
 /* A fill of so much takes longer than a look at what it reaches last. */
 enum { LONG_BYTES = 16 << 20, END_BYTES = 64 };
 
+/* On a device with small allocations the largest there is. */
+static uint64_t long_bytes(const tc_subject *s) {
+    uint64_t most = s->max_allocation;
+    return most > END_BYTES && most < LONG_BYTES ? most : LONG_BYTES;
+}
+
 /* The end of what a fill wrote, by way of a stream that waits for nothing. */
 static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement requirement,
                       const char *what) {
@@ -33,7 +39,7 @@ typedef struct scene {
 
 static bool set_up(tc_contract *k, scene *n) {
     return tc_has_streams(k) && tc_work_create(k, k->subject, &n->work) &&
-           tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, LONG_BYTES, &n->b) &&
+           tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, long_bytes(k->subject), &n->b) &&
            tc_stream_create(k, k->subject, 0, &n->stream);
 }
 
