@@ -8,6 +8,7 @@
  *     loose   all kernels, of which none promises the same bits twice (TN_KERNEL_DETERMINISTIC)
  *     declines-prepare, declines-run
  *             all kernels, of which each passes over every other call, as it may "now or always"
+ *     small   all kernels, and TN_PROP_MAX_ALLOCATION is 1 MiB; broken-small has half of it
  *
  * LESSER_ALSO adds to that, as `tenon-conform needs` prints it, an item a line: "amax bool",
  * "copy f32 -> i64", "tensors of f64".
@@ -30,15 +31,21 @@ enum { MOST = 4096 };
 static const tn_plugin *whole;
 static tn_plugin lesser;
 static tn_device_ops devices;
+static tn_memory_ops memory;
 static tn_kernel kernels[MOST];
 static const tn_kernel *list[MOST];
 static const tn_kernel *inner[MOST]; /* what each is made of */
 static uint64_t stored;              /* dtypes */
 
+static uint64_t largest, granted; /* in one allocation: said, and so; 0: not said */
+
 static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_cell *out_value) {
-    if (which != TN_PROP_DTYPES)
+    uint64_t value = which == TN_PROP_DTYPES           ? stored
+                     : which == TN_PROP_MAX_ALLOCATION ? largest
+                                                       : 0;
+    if (!value)
         return whole->devices->property(self, index, which, out_value);
-    *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)stored};
+    *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)value};
     return TN_OK;
 }
 
@@ -84,7 +91,7 @@ static void take_a_promise_back(void) {
         kernels[i].flags &= ~TN_KERNEL_DETERMINISTIC;
 }
 
-/* ---- kernels that decline -------------------------------------------------------------- */
+/* ---- kernels that decline ---------------------------------------------------------------- */
 
 static atomic_uint n_calls;
 
@@ -145,7 +152,48 @@ static void decline(bool in_run) {
     }
 }
 
-/* ---- what stays ------------------------------------------------------------------------ */
+/* ---- small memory ------------------------------------------------------------------------ */
+
+/* Refused in the words of the device itself. */
+static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
+    uint64_t bytes = a->bytes;
+    if (a->space == TN_SPACE_DEVICE && bytes > granted)
+        a->bytes = UINT64_C(1) << 60;
+    tn_status status = whole->devices->memory->alloc(device, a);
+    a->bytes = bytes;
+    return status;
+}
+
+/* A workspace of more than there is in one is declined. */
+static tn_status prepare_within(const tn_call *call, tn_plan *out) {
+    tn_call own;
+    const tn_kernel *kernel = pass_on(call, &own);
+    tn_status status = kernel->prepare(&own, out);
+    if (status != TN_OK || out->workspace_bytes <= largest)
+        return status;
+    own.cookie = out->cookie;
+    if (kernel->abandon)
+        kernel->abandon(&own);
+    return TN_ERR_UNSUPPORTED;
+}
+
+static void shrink(bool broken) {
+    largest = 1 << 20;
+    granted = broken ? largest / 2 : largest;
+    memory = *whole->devices->memory;
+    memory.alloc = alloc;
+    devices.memory = &memory;
+    for (uint64_t i = 0; i < lesser.n_kernels; i++) {
+        tn_kernel *kernel = &kernels[i];
+        kernel->user = &inner[i];
+        kernel->run = run;
+        kernel->supports = kernel->supports ? ask : NULL;
+        kernel->prepare = kernel->prepare ? prepare_within : NULL;
+        kernel->abandon = kernel->abandon ? give_up : NULL;
+    }
+}
+
+/* ---- what stays -------------------------------------------------------------------------- */
 
 static void leave_out(const char *variant) {
     bool native = strcmp(variant, "native") == 0, none = strcmp(variant, "none") == 0;
@@ -188,7 +236,9 @@ static void make(void) {
     lesser.n_kernels = 0;
     bool loose = variant && strcmp(variant, "loose") == 0;
     bool declines = variant && strncmp(variant, "declines-", strlen("declines-")) == 0;
-    if (loose || declines)
+    bool broken = variant && strcmp(variant, "broken-small") == 0;
+    bool small = broken || (variant && strcmp(variant, "small") == 0);
+    if (loose || declines || small)
         keep_all();
     else
         leave_out(variant ? variant : "none");
@@ -196,6 +246,8 @@ static void make(void) {
         take_a_promise_back();
     if (declines)
         decline(strcmp(variant, "declines-run") == 0);
+    if (small)
+        shrink(broken);
     lesser.devices = &devices;
     lesser.kernels = list;
 }

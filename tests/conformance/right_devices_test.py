@@ -24,17 +24,23 @@ def some(lines: list[str], n: int) -> list[str]:
     return lines[:: max(1, len(lines) // n)]
 
 
+def said(whole: str, variant: str, lines: list[str]) -> tuple[int, str]:
+    """The exit status of a run of these lines on what is made of a device, and all that was printed."""
+    env = dict(os.environ, LESSER_OF=whole, LESSER=variant)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        command = [CONFORM, "run", LESSER, "--quiet", "--reruns", "0", "--cases", file.name]
+        result = subprocess.run(command, env=env, capture_output=True, text=True)
+    return result.returncode, result.stdout + result.stderr
+
+
 class RightDevices(unittest.TestCase):
     def passed(self, whole: str, variant: str, lines: list[str]) -> int:
         """How many of the lines pass; none fails."""
-        env = dict(os.environ, LESSER_OF=whole, LESSER=variant)
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write("\n".join(lines))
-            file.flush()
-            command = [CONFORM, "run", LESSER, "--quiet", "--reruns", "0", "--cases", file.name]
-            result = subprocess.run(command, env=env, capture_output=True, text=True)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        return int(re.search(r"(\d+) passed, 0 failed", result.stdout + result.stderr)[1])
+        status, text = said(whole, variant, lines)
+        self.assertEqual(status, 0, text)
+        return int(re.search(r"(\d+) passed, 0 failed", text)[1])
 
     def test_kernels_that_do_not_promise_the_same_bits_twice(self) -> None:
         """As those of many a device, whose sums meet in any order."""
@@ -55,6 +61,14 @@ class RightDevices(unittest.TestCase):
         for whole, variant in ((SIM, "declines-prepare"), (SIM, "declines-run"), (CPU, "declines-run")):
             with self.subTest(f"{variant} of {pathlib.Path(whole).name}"):
                 self.assertGreater(self.passed(whole, variant, lines), 60)
+
+    def test_memory_of_a_mebibyte_in_one(self) -> None:
+        """Who says so and has not even that is at fault all the same."""
+        lines = some(listed("contract/*"), 70) + listed("process/exhaustion*") + some(listed("kernel/* T=f32"), 30)
+        for whole in (CPU, SIM):
+            with self.subTest(pathlib.Path(whole).name):
+                self.assertGreater(self.passed(whole, "small", lines), 40)
+                self.assertEqual(said(whole, "broken-small", lines)[0], 1)
 
 
 unittest.main(argv=sys.argv[:1])
