@@ -71,11 +71,12 @@ typedef struct flushed {
     tn_cell args[MOST_ARGS];
     const tn_tensor_view *lists[MOST_VIEWS];
     tn_tensor_view views[MOST_VIEWS];
+    void *copies[MOST_VIEWS]; /* what these look at */
     uint32_t n_views, n_lists;
 } flushed;
 
 static const tn_tensor_view *copy_of(flushed *f, const tn_tensor_view *v) {
-    if (!v || !is_flushed(v) || f->n_views == MOST_VIEWS)
+    if (!v || v->numel == 0 || !is_flushed(v) || f->n_views == MOST_VIEWS)
         return v;
     uint64_t extent = 1;
     for (int32_t d = 0; d < v->rank; d++)
@@ -84,7 +85,8 @@ static const tn_tensor_view *copy_of(flushed *f, const tn_tensor_view *v) {
     if (!copy)
         return v;
     memcpy(copy, address_of(v), extent * sizes[v->dtype]);
-    tn_tensor_view *to = &f->views[f->n_views++];
+    tn_tensor_view *to = &f->views[f->n_views];
+    f->copies[f->n_views++] = copy;
     memcpy(to, v, sizeof *to);
     to->memory = (tn_memory)(uintptr_t)copy;
     to->offset = 0;
@@ -152,7 +154,7 @@ static tn_status run(const tn_call *call) {
         if (call->outs[k])
             flush_elements(call->outs[k]);
     for (uint32_t i = 0; i < f.n_views; i++)
-        free((void *)(uintptr_t)f.views[i].memory);
+        free(f.copies[i]);
     return status;
 }
 
