@@ -453,17 +453,12 @@ static void fill_elements(const tc_invocation *call, uint32_t a, tc_random *r) {
             tc_put(&o->values[i], element(call, a, i, terms, r));
 }
 
-/* What is left of a quotient is subnormal also where both numbers are normal. */
-static bool leaves_rest(const tc_record *record) {
-    return strcmp(record->op, "remainder") == 0 || strcmp(record->op, "floor_divide") == 0 ||
-           strcmp(record->op, "fmod") == 0;
-}
-
-/* The least number that is asked of what flushes subnormal ones: where a kernel multiplies or subtracts on the way to
- * its result, one of which products and rests are normal. Those of f16 are in f32, in which it is computed. */
+/* The least number that is asked of what flushes subnormal ones: where a kernel may multiply numbers or divide with a
+ * rest on the way to its result, one of which products and rests are normal. Those of f16 are in f32, in which it is
+ * computed. */
 static tc_real least_asked(const tc_record *record, tn_dtype dtype) {
     tc_real normal = tc_smallest_normal(dtype);
-    bool has_steps = !record->pointwise || leaves_rest(record);
+    bool has_steps = !record->pointwise || record->n_args > 1;
     return has_steps && dtype != TN_F16 ? sqrtl(normal) : normal;
 }
 
