@@ -94,9 +94,11 @@ static const tn_tensor_view *copy_of(flushed *f, const tn_tensor_view *v) {
     return to;
 }
 
+/* What is computed in: not the condition's. */
 static tn_dtype dtype_of(const tn_call *call) {
     for (uint32_t a = 0; a < call->n_args; a++)
-        if (call->args[a].tag == TN_CELL_TENSOR && call->args[a].v.view)
+        if (call->args[a].tag == TN_CELL_TENSOR && call->args[a].v.view &&
+            (TN_DTYPE_BIT(call->args[a].v.view->dtype) & TN_DTYPES_FLOAT))
             return call->args[a].v.view->dtype;
     return call->outs[0]->dtype;
 }
