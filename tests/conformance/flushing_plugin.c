@@ -2,14 +2,13 @@
  * FLUSHING_OF names, whose memory is the host's, and puts zero in place of subnormal numbers before its kernels run and
  * after. FLUSHES says of which dtypes, as a mask, and DECLARES what it says of itself (TN_PROP_FLUSHES_SUBNORMALS).
  */
-#include <dlfcn.h>
+#include "tests/conformance/wrapped.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <tenon/plugin.h>
 
 enum { MOST = 4096, MOST_ARGS = 32, MOST_VIEWS = 64 };
 
@@ -119,39 +118,14 @@ static void flush_cell(flushed *f, tn_cell *cell) {
         cell->v.f64 = 0;
 }
 
-static const tn_kernel *kernel_of(const tn_call *call) {
-    return call->user;
-}
-
-static tn_call as_its_own(const tn_call *call) {
-    tn_call own;
-    memcpy(&own, call, sizeof own);
-    own.user = kernel_of(call)->user;
-    return own;
-}
-
-static tn_status supports(const tn_call *call) {
-    tn_call own = as_its_own(call);
-    return kernel_of(call)->supports(&own);
-}
-
-static tn_status prepare(const tn_call *call, tn_plan *out) {
-    tn_call own = as_its_own(call);
-    return kernel_of(call)->prepare(&own, out);
-}
-
-static void abandon(const tn_call *call) {
-    tn_call own = as_its_own(call);
-    kernel_of(call)->abandon(&own);
-}
-
 static tn_status run(const tn_call *call) {
-    flushed f = {.call = as_its_own(call)};
+    flushed f = {.n_views = 0};
+    const tn_kernel *record = wrapped_call(call, &f.call);
     memcpy(f.args, call->args, call->n_args * sizeof *f.args);
     for (uint32_t a = 0; a < call->n_args; a++)
         flush_cell(&f, &f.args[a]);
     f.call.args = f.args;
-    tn_status status = kernel_of(call)->run(&f.call);
+    tn_status status = record->run(&f.call);
     for (uint32_t k = 0; status == TN_OK && k < call->n_outs; k++)
         if (call->outs[k])
             flush_elements(call->outs[k]);
@@ -165,12 +139,8 @@ static tn_status run(const tn_call *call) {
 static tn_plugin_query_fn query;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Before anybody asks: a query allocates nothing. */
 __attribute__((constructor)) static void open_whole(void) {
-    const char *path = getenv("FLUSHING_OF");
-    void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (object)
-        *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+    query = wrapped_open("FLUSHING_OF");
 }
 
 static uint64_t mask_of(const char *variable) {
@@ -185,13 +155,9 @@ static void make(void) {
     devices = *whole->devices;
     devices.property = property;
     for (uint64_t i = 0; i < whole->n_kernels && i < MOST; i++) {
-        const tn_kernel *kernel = whole->kernels[i];
-        memcpy(&kernels[i], kernel, sizeof kernels[i]);
-        kernels[i].user = (void *)(uintptr_t)kernel;
+        memcpy(&kernels[i], whole->kernels[i], sizeof kernels[i]);
+        wrapped_kernel(&kernels[i], whole->kernels[i]);
         kernels[i].run = run;
-        kernels[i].supports = kernel->supports ? supports : NULL;
-        kernels[i].prepare = kernel->prepare ? prepare : NULL;
-        kernels[i].abandon = kernel->abandon ? abandon : NULL;
         list[i] = &kernels[i];
     }
     flushing.devices = &devices;

@@ -13,7 +13,8 @@
  * LESSER_ALSO adds to that, as `tenon-conform needs` prints it, an item a line: "amax bool",
  * "copy f32 -> i64", "tensors of f64".
  */
-#include <dlfcn.h>
+#include "tests/conformance/wrapped.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,8 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <tenon/plugin.h>
 
 enum { MOST = 4096 };
 
@@ -34,8 +33,7 @@ static tn_device_ops devices;
 static tn_memory_ops memory;
 static tn_kernel kernels[MOST];
 static const tn_kernel *list[MOST];
-static const tn_kernel *inner[MOST]; /* what each is made of */
-static uint64_t stored;              /* dtypes */
+static uint64_t stored; /* dtypes */
 
 static uint64_t largest, granted; /* in one allocation: said, and so; 0: not said */
 
@@ -76,7 +74,7 @@ static void keep(const tn_kernel *record, uint64_t from, uint64_t to) {
     memcpy(kernel, record, sizeof *kernel);
     kernel->dtypes[0] &= from;
     kernel->dtypes[1] &= to;
-    inner[lesser.n_kernels] = record;
+    wrapped_kernel(kernel, record);
     list[lesser.n_kernels++] = kernel;
 }
 
@@ -95,45 +93,17 @@ static void take_a_promise_back(void) {
 
 static atomic_uint n_calls;
 
-/* As the record that the kernel is made of is called: with its own `user`. */
-static const tn_kernel *pass_on(const tn_call *call, tn_call *own) {
-    const tn_kernel *kernel = *(const tn_kernel **)call->user;
-    *own = *call;
-    own->user = kernel->user;
-    return kernel;
-}
-
-static tn_status ask(const tn_call *call) {
-    tn_call own;
-    return pass_on(call, &own)->supports(&own);
-}
-
-static tn_status prepare(const tn_call *call, tn_plan *out) {
-    tn_call own;
-    return pass_on(call, &own)->prepare(&own, out);
-}
-
 static tn_status prepare_at_times(const tn_call *call, tn_plan *out) {
     tn_call own;
-    const tn_kernel *kernel = pass_on(call, &own);
+    const tn_kernel *kernel = wrapped_call(call, &own);
     if (atomic_fetch_add(&n_calls, 1) % 2)
         return TN_ERR_UNSUPPORTED;
     return kernel->prepare ? kernel->prepare(&own, out) : TN_OK;
 }
 
-static void give_up(const tn_call *call) {
-    tn_call own;
-    pass_on(call, &own)->abandon(&own);
-}
-
-static tn_status run(const tn_call *call) {
-    tn_call own;
-    return pass_on(call, &own)->run(&own);
-}
-
 static tn_status run_at_times(const tn_call *call) {
     tn_call own;
-    const tn_kernel *kernel = pass_on(call, &own);
+    const tn_kernel *kernel = wrapped_call(call, &own);
     if (atomic_fetch_add(&n_calls, 1) % 2 == 0)
         return kernel->run(&own);
     if (kernel->abandon)
@@ -142,14 +112,11 @@ static tn_status run_at_times(const tn_call *call) {
 }
 
 static void decline(bool in_run) {
-    for (uint64_t i = 0; i < lesser.n_kernels; i++) {
-        tn_kernel *kernel = &kernels[i];
-        kernel->user = &inner[i];
-        kernel->run = in_run ? run_at_times : run;
-        kernel->supports = kernel->supports ? ask : NULL;
-        kernel->prepare = !in_run ? prepare_at_times : kernel->prepare ? prepare : NULL;
-        kernel->abandon = kernel->abandon ? give_up : NULL;
-    }
+    for (uint64_t i = 0; i < lesser.n_kernels; i++)
+        if (in_run)
+            kernels[i].run = run_at_times;
+        else
+            kernels[i].prepare = prepare_at_times;
 }
 
 /* ---- small memory ------------------------------------------------------------------------ */
@@ -167,7 +134,7 @@ static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
 /* A workspace of more than there is in one is declined. */
 static tn_status prepare_within(const tn_call *call, tn_plan *out) {
     tn_call own;
-    const tn_kernel *kernel = pass_on(call, &own);
+    const tn_kernel *kernel = wrapped_call(call, &own);
     tn_status status = kernel->prepare(&own, out);
     if (status != TN_OK || out->workspace_bytes <= largest)
         return status;
@@ -183,14 +150,9 @@ static void shrink(bool broken) {
     memory = *whole->devices->memory;
     memory.alloc = alloc;
     devices.memory = &memory;
-    for (uint64_t i = 0; i < lesser.n_kernels; i++) {
-        tn_kernel *kernel = &kernels[i];
-        kernel->user = &inner[i];
-        kernel->run = run;
-        kernel->supports = kernel->supports ? ask : NULL;
-        kernel->prepare = kernel->prepare ? prepare_within : NULL;
-        kernel->abandon = kernel->abandon ? give_up : NULL;
-    }
+    for (uint64_t i = 0; i < lesser.n_kernels; i++)
+        if (kernels[i].prepare)
+            kernels[i].prepare = prepare_within;
 }
 
 /* ---- what stays -------------------------------------------------------------------------- */
@@ -220,12 +182,8 @@ static void leave_out(const char *variant) {
 static tn_plugin_query_fn query;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Before anybody asks: a query allocates nothing. */
 __attribute__((constructor)) static void open_whole(void) {
-    const char *path = getenv("LESSER_OF");
-    void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (object)
-        *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+    query = wrapped_open("LESSER_OF");
 }
 
 static void make(void) {

@@ -103,6 +103,12 @@ static tn_status queue_one(scene *n, int i) {
     return m->fill(n->s->device, n->queue, n->b.memory, at, (uint8_t)i, SPAN);
 }
 
+static bool must_queue(scene *n, tn_status status) {
+    static const char what[] = "one of many commands behind a mark";
+    return strcmp(n->what, "kernel") == 0 ? tc_must_run(n->k, TNP_STREAM_ROOM, status, what)
+                                          : tc_must(n->k, TNP_STREAM_ROOM, status, what);
+}
+
 /* So many commands behind a mark that takes `seconds`; what the caller needed to queue them, and
  * whether the mark was still held then. */
 static bool queue_behind(scene *n, int count, double seconds, double *out_took, bool *out_held) {
@@ -113,10 +119,8 @@ static bool queue_behind(scene *n, int count, double seconds, double *out_took, 
     double start = tc_now();
     if (!tc_must(n->k, TNP_EVENT_WAIT, events->wait(n->queue, n->mark), "wait"))
         return false;
-    bool (*must)(tc_contract * k, tn_requirement requirement, tn_status status, const char *what) =
-        strcmp(n->what, "kernel") == 0 ? tc_must_run : tc_must;
     for (int i = 0; i < count; i++)
-        if (!must(n->k, TNP_STREAM_ROOM, queue_one(n, i), "one of many commands behind a mark"))
+        if (!must_queue(n, queue_one(n, i)))
             return false;
     *out_took = tc_now() - start;
     *out_held = events->query(n->mark) == TN_NOT_READY;

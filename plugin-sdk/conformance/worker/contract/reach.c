@@ -2,7 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/reach.h"
 
 #include "plugin-sdk/conformance/worker/suite.h"
-#include "plugin-sdk/conformance/worker/kernel/factors.h"
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -127,11 +127,6 @@ static void draw(search *w, uint64_t i, const char *line) {
         d->lines[at] = strcpy(kept, line);
 }
 
-/* Of nothing but subnormal numbers, which the device may take for zero? */
-static bool is_too_faint(const tc_subject *s, const tc_invocation *call) {
-    return tc_is_faint(call->data) && s->flushes >> call->types[0] & 1;
-}
-
 static void look(tc_sink *sink, const char *line) {
     search *w = (search *)sink;
     const tc_subject *s = w->k->subject;
@@ -139,7 +134,7 @@ static void look(tc_sink *sink, const char *line) {
     tc_case c;
     tc_invocation call;
     if (of_interest(w, line) && parse(w, line, &c, &call) && !tc_reaches_far(&call) &&
-        !is_too_faint(s, &call) && tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
+        !tc_is_flushed_away(s, &call) && tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
         for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
             if (s->plugin->kernels[i] == kernel && is_wanted(w, i)) {
                 if (w->listed)

@@ -1,6 +1,8 @@
 /* See checks.h. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 
+#include "plugin-sdk/conformance/worker/kernel/factors.h"
+
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
 
 #include <inttypes.h>
@@ -11,6 +13,10 @@ bool tc_fill_for(const tc_subject *s, tc_invocation *call, uint64_t surroundings
                  char why[TC_MESSAGE]) {
     call->flushes = s->flushes;
     return tc_invocation_fill(call, surroundings, why);
+}
+
+bool tc_is_flushed_away(const tc_subject *s, const tc_invocation *call) {
+    return tc_is_faint(call->data) && s->flushes >> call->types[0] & 1;
 }
 
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {

@@ -8,6 +8,9 @@
 bool tc_fill_for(const tc_subject *s, tc_invocation *call, uint64_t surroundings,
                  char why[TC_MESSAGE]);
 
+/* Is it of nothing but subnormal numbers, which the subject may take for zero? */
+bool tc_is_flushed_away(const tc_subject *s, const tc_invocation *call);
+
 /* The call succeeded; otherwise fails `out`. */
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 

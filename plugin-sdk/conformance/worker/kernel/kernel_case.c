@@ -21,7 +21,7 @@ static void run_call(tc_subject *s, tc_invocation *call, bool drawn, tc_verdict 
     const tn_kernel *kernel;
     if (tc_find_kernel(s, call, NULL, &kernel) != TC_NO_SHAPE && !tc_claimed_kernel(s, call, out))
         return;
-    if (tc_is_faint(call->data) && s->flushes >> call->types[0] & 1) {
+    if (tc_is_flushed_away(s, call)) {
         set_flushed(out);
         return;
     }
